@@ -70,6 +70,7 @@ NEEDS = {
         "reduce": "values combined two at a time",
         "map_groups": "any function of all values of a key",
         "aggregate": "values folded into a state; of columns, several aggregates",
+        "over": "functions of the rows around each row of a key",
         "accumulate": "all records of a time folded into one",
     },
     "Running": {
@@ -82,6 +83,9 @@ NEEDS = {
     },
     "Sets and order": {
         "distinct": "each record once: in each time of a stream, in a collection",
+        "union": "rows of either side",
+        "intersect": "rows of both sides",
+        "except_": "rows that the other side does not have",
         "distinct_so_far": "each record once over all times, sent when it first comes",
         "threshold": "a new number for each record",
         "negate": "numbers with the other sign",
@@ -140,6 +144,8 @@ PARAMETERS = {
     "by": "columns whose values make groups",
     "order": "columns, or a function, by which rows are compared",
     "descending": "whether the greatest values come first",
+    "nulls_first": "whether nulls come before all values",
+    "distinct": "whether each row of the result is there once",
     "others": "further columns of the result; of `concat`, further streams",
     "on": "columns by which rows are joined",
     "other": "the right side of a join, or of an operator with two inputs",

@@ -125,6 +125,11 @@ def benches(wheel: Path | None) -> list[Bench]:
                 *("--keys", "20000", "--nodes", "3000"),
             ],
         ),
+        Bench(
+            "queries",
+            _python("queries.py", "--scale", "1", "--rounds", "1000"),
+            ["--scale", "0.002", "--rounds", "3"],
+        ),
         # It needs Java: `make bench-spark` names it.
         Bench("spark", _python("bench_spark.py"), ["--scale", "0.001", "--turns", "1"], unnamed=False),
     ]

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from pointstamp.checkpoint import Checkpoint, CheckpointHandle, Position, Resumed
     from pointstamp.encoders import register_encoder
     from pointstamp.expr.expressions import Aggregate, Expr, col, count, key, left, lit, record, right
-    from pointstamp.expr.functions import case, coalesce
+    from pointstamp.expr.functions import case, coalesce, dense_rank, rank, row_number
     from pointstamp.expr.windows import Count, Session, Sliding, Tumbling, Window
     from pointstamp.keys import register_key
     from pointstamp.logic.capability_set import CapabilitySet
@@ -110,6 +110,9 @@ else:
             "cluster": "pointstamp.cluster",
             "case": "pointstamp.expr.functions",
             "coalesce": "pointstamp.expr.functions",
+            "dense_rank": "pointstamp.expr.functions",
+            "rank": "pointstamp.expr.functions",
+            "row_number": "pointstamp.expr.functions",
             "col": "pointstamp.expr.expressions",
             "count": "pointstamp.expr.expressions",
             "key": "pointstamp.expr.expressions",
@@ -215,6 +218,7 @@ __all__ = [
     "coalesce",
     "col",
     "count",
+    "dense_rank",
     "example",
     "execute",
     "execute_from_args",
@@ -222,10 +226,12 @@ __all__ = [
     "left",
     "lit",
     "progress_bar",
+    "rank",
     "record",
     "register_encoder",
     "register_key",
     "right",
+    "row_number",
     "sql",
     "stable_hash",
 ]

@@ -25,6 +25,9 @@ from pointstamp._core_kinds import (
     CollectionStageKind as CollectionStageKind,
 )
 from pointstamp._core_kinds import (
+    Frame as Frame,
+)
+from pointstamp._core_kinds import (
     How as How,
 )
 from pointstamp._core_kinds import (
@@ -47,6 +50,9 @@ from pointstamp._core_kinds import (
 )
 from pointstamp._core_kinds import (
     StreamKind as StreamKind,
+)
+from pointstamp._core_kinds import (
+    WindowFunction as WindowFunction,
 )
 from pointstamp._core_library import *
 from pointstamp._core_observability import *
@@ -98,6 +104,7 @@ __all__ = [
     "EventQueue",
     "EventSink",
     "Expr",
+    "Frame",
     "FrontieredInput",
     "Graph",
     "Guard",
@@ -140,6 +147,7 @@ __all__ = [
     "Trace",
     "Tracker",
     "UnorderedInput",
+    "WindowFunction",
     "Worker",
     "WriterTurns",
     "__version__",

@@ -91,13 +91,49 @@ class Reduction:
     MIN: ClassVar[Reduction]
     MAX: ClassVar[Reduction]
     TOP_K: ClassVar[Reduction]
+    RANKED: ClassVar[Reduction]
+    OVER: ClassVar[Reduction]
     SUM: ClassVar[Reduction]
     MEAN: ClassVar[Reduction]
     SUM_OF_FLOATS: ClassVar[Reduction]
     MEAN_OF_FLOATS: ClassVar[Reduction]
+    VARIANCE: ClassVar[Reduction]
+    VARIANCE_OF_ALL: ClassVar[Reduction]
+    DEVIATION: ClassVar[Reduction]
+    DEVIATION_OF_ALL: ClassVar[Reduction]
     AGGREGATE: ClassVar[Reduction]
     OF_COLUMNS: ClassVar[Reduction]
     REDUCE: ClassVar[Reduction]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class Frame:
+    RANGE: ClassVar[Frame]
+    ROWS: ClassVar[Frame]
+    ALL: ClassVar[Frame]
+    @property
+    def label(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __int__(self) -> int: ...
+
+@final
+class WindowFunction:
+    NUMBER: ClassVar[WindowFunction]
+    RANK: ClassVar[WindowFunction]
+    DENSE_RANK: ClassVar[WindowFunction]
+    LAG: ClassVar[WindowFunction]
+    FIRST: ClassVar[WindowFunction]
+    LAST: ClassVar[WindowFunction]
+    COUNT: ClassVar[WindowFunction]
+    SUM: ClassVar[WindowFunction]
+    SUM_OF_FLOATS: ClassVar[WindowFunction]
+    MIN: ClassVar[WindowFunction]
+    MAX: ClassVar[WindowFunction]
     @property
     def label(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...

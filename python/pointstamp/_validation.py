@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "called",
     "check_reached",
+    "choice_of",
     "column_name",
     "count_of",
     "early",
@@ -197,6 +198,18 @@ def count_of(what: str, given: Any, *, least: int = 1, error: type[Exception] = 
     if number < least:
         raise error(f"{what}, at least {least}, not {number}")
     return number
+
+
+def choice_of(argument: str, given: Any, choices: tuple[str, ...]) -> str:
+    """Returns one of a few names that a program gave.
+
+    Raises:
+        ValueError: If it is none of them.
+    """
+    if given not in choices:
+        raise ValueError(f"{argument} is one of {', '.join(map(repr, choices))}, not {given!r}")
+    chosen: str = given
+    return chosen
 
 
 def function_of(operator: str, function: Any) -> Any:

@@ -780,6 +780,14 @@ for operator, build, expected in [
     ("ColumnCollection.sum", lambda a: a.sum("v", by="k").select("k"), ONCE),
     ("ColumnCollection.mean", lambda a: a.mean("v", by="k").select("k"), ONCE),
     ("ColumnCollection.top_k", lambda a: a.top_k(9, "v", by="k").select("k"), GROUPS),
+    ("ColumnCollection.over", lambda a: a.over("k", n=ps.row_number()).select("k"), GROUPS),
+    ("ColumnCollection.union", lambda a: a.select("k").union(a.select("k")), ONCE),
+    ("ColumnCollection.intersect", lambda a: a.select("k").intersect(a.select("k")), ONCE),
+    (
+        "ColumnCollection.except_",
+        lambda a: a.select("k").except_(a.select("k").filter(ps.col("k") != ps.col("k"))),
+        ONCE,
+    ),
 ]:
     keys_of_column_collections("collections of columns", operator, build, 1, expected)
 for operator, build, expected in [

@@ -313,6 +313,10 @@ CASES: dict[str, Callable[..., Any]] = {
     "ColumnCollection.join, anti": lambda s: columns(s).join(columns(s), "n", how="anti", name=N),
     "ColumnCollection.join, full": lambda s: columns(s).join(columns(s), "n", how="full", name=N),
     "ColumnCollection.top_k": lambda s: columns(s).top_k(1, "m", by="n", name=N),
+    "ColumnCollection.over": lambda s: columns(s).over("n", "m", place=ps.row_number(), name=N),
+    "ColumnCollection.union": lambda s: columns(s).union(columns(s), name=N),
+    "ColumnCollection.intersect": lambda s: columns(s).intersect(columns(s), name=N),
+    "ColumnCollection.except_": lambda s: columns(s).except_(columns(s), name=N),
     **{
         f"ColumnCollection.{method}": called_on(columns, method, "m", by="n")
         for method in ("min", "max", "sum", "mean")

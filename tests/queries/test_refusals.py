@@ -53,7 +53,19 @@ U = pa.table({"k": [1], "m": [2]})
         ),
         ("select t.n from t left join u on t.n < u.m", "an outer join needs an equality in ON"),
         ("select s from t\nwhere exists (select 1 from u where u.m > t.n)", "line 2, .*no equality connects"),
-        ("select sum(n) over (order by k) from t", "window functions are not covered"),
+        (
+            "select sum(n) over (order by k rows between 1 preceding and current row) from t",
+            "line 1, column .*: frame .* is not covered: frames are ROWS or RANGE from UNBOUNDED PRECEDING",
+        ),
+        (
+            "select ntile(2) over (order by k) from t",
+            "window function .* is not covered: there are row_number",
+        ),
+        ("select k from t where rank() over (order by n) = 1", "computed after WHERE, .* or in QUALIFY"),
+        ("select rank() over w from t", "window 'w' is not defined by PARTITION BY and ORDER BY in WINDOW"),
+        ("select count(distinct n) over (order by k) from t", "DISTINCT in a window is not covered"),
+        ("select k from t qualify k > 1", "QUALIFY is a condition on window functions"),
+        ("select array_agg(n) from t", "aggregate .* is not covered"),
         ("select sum(distinct n) from t", "sum of distinct values is not covered"),
         ("select median(n) from t", "aggregate .* is not covered: there are sum, count"),
         ("select k, sum(n) from t group by rollup (k)", "ROLLUP .* is not covered"),
@@ -71,7 +83,50 @@ U = pa.table({"k": [1], "m": [2]})
         ("select k, n from t where (k, n) not in (select k, m from u)", "write NOT EXISTS"),
         ("select cast(n as interval) from t", "type INTERVAL is not covered"),
         ("select k from t using sample 10", "SAMPLE is not covered"),
-        ("with recursive r as (select k from t union all select k from r) select * from r", "write UNION"),
+        (
+            (
+                "with recursive r(x) as (select k from t union all select a.x from r a, r b where a.x = "
+                "b.x) select * from r"
+            ),
+            "reads recursive table 'r' once: write UNION",
+        ),
+        (
+            (
+                "with recursive r(x) as (select k from t union all select distinct x + 1 from r where x < 3) "
+                "select * from r"
+            ),
+            "DISTINCT of the recursive table counts each row once: write UNION",
+        ),
+        (
+            """with recursive r(x) as (select k from t union all select n from t where n in (select x from r))
+            select * from r""",
+            "joins the recursive table in FROM",
+        ),
+        (
+            "with recursive a(x) as (select x from b), b(x) as (select x from a) select * from a",
+            "recursive table 'a' is a UNION of its first rows",
+        ),
+        (
+            (
+                "with recursive a(x) as (select k from t union all select x from b), "
+                "b(x) as (select x from a) select * from a"
+            ),
+            "UNION ALL of tables that read each other is not covered: write UNION",
+        ),
+        (
+            (
+                "with recursive a(x) as (select k from t union select x from b), b as (select x from a) "
+                "select * from a"
+            ),
+            "table 'b' is read before its query: name its columns",
+        ),
+        (
+            (
+                "with recursive r(x) as (select k from t union select rank() over (order by x) from r) "
+                "select * from r"
+            ),
+            "may only gain rows",
+        ),
         (
             "with recursive r(x) as (select k from t union select count(*) from r) select * from r",
             "may only gain rows",

@@ -48,6 +48,20 @@ def test_queries_are_explained_and_shown() -> None:
         assert repr(query) == "<query of t: select n, s from t where n >= 5 order by n>"
 
 
+@pytest.mark.parametrize("processes", [None, 2])
+def test_a_plan_has_the_sizes_of_arrangements(processes: int | None) -> None:
+    with ps.Interactive(processes=processes) as session:
+        query = session.sql("select city, count(*) as n from rain group by city", rain=RAIN)
+        assert "kept:" not in query.explain()
+        query.table()
+        before, _, kept = query.explain(sizes=True).partition("\nkept:\n")
+        assert before.rstrip() == query.explain()
+        assert " rows, " in kept
+        assert all(
+            int(line.split()[-2].replace(",", "")) > 0 for line in kept.splitlines() if " 0 rows" not in line
+        )
+
+
 def test_refusals_come_before_the_workers_are_reached() -> None:
     with ps.Interactive() as session:
         with pytest.raises(ps.GraphError, match="could not be resolved"):

@@ -262,6 +262,73 @@ QUERIES = [
         "select exists (select 1 from v where v.a = t.k and v.z > t.n) as e, count(*) as c from t group "
         "by k, n"
     ),
+    # windows
+    (
+        "select k, n, rank() over (partition by k order by n), dense_rank() over (partition by k order "
+        "by n) from t"
+    ),
+    "select k, n, s, row_number() over (partition by k order by n desc, s, d, p, f, b) as r from t",
+    "select k, row_number() over (order by k nulls first, n, s, d, p, f, b) as r from t",
+    (
+        "select k, n, sum(n) over (partition by k order by n), count(*) over (partition by k order by n), "
+        "avg(p) over (partition by k), min(s) over (partition by k order by d), max(f) over (order "
+        "by n) from t"
+    ),
+    (
+        "select k, sum(n) over (partition by k order by n, s, d, p, f, b rows between unbounded "
+        "preceding and "
+        "current row) as running, lag(s) over (partition by k order by n, s, d, p, f, b) as before, "
+        "lead(n, 2, -1) over (partition by k order by n, s, d, p, f, b) as after from t"
+    ),
+    (
+        "select k, m, first_value(m) over (partition by k order by m, name) as a, last_value(m) over "
+        "(partition "
+        "by k order by m) as b, sum(m) filter (where name = 'Ann') over (partition by k) as c, "
+        "sum(m) over (partition by k order by m rows between unbounded preceding and unbounded "
+        "following) as d "
+        "from u"
+    ),
+    "select k, sum(n) as total, rank() over (order by sum(n) desc) as place from t group by k",
+    "select k, sum(sum(n)) over (order by k) as running from t group by k",
+    "select k, n, sum(p) over (partition by k) - p as others from t",
+    "select k, n from t qualify rank() over (partition by k order by n desc) = 1",
+    ("select k, n from t where b qualify row_number() over (partition by k order by n, s, d, p, f, b) <= 2"),
+    (
+        "select k, s from (select k, s, row_number() over (partition by k order by n desc, s, d, p, "
+        "f, b) as r "
+        "from t) w where r < 3"
+    ),
+    "select k, n, count(*) over () as c from t where n > 0 order by c desc, k, n, s limit 3",
+    "select t.k, u.m, rank() over (partition by t.k order by u.m) as r from t join u on t.k = u.k",
+    (
+        "select k, (select count(*) over (partition by name) as c from u where u.k = t.k order by c desc, m, "
+        "name limit 1) as x from t"
+    ),
+    "select distinct k, max(n) over (partition by k) as most from t",
+    "select k, n + 1 - lag(n, 1, 0) over (partition by k order by n, s, d, p, f, b) as step from t",
+    (
+        "select k, rank() over w as a, sum(n) over (w rows unbounded preceding) as b from t window w as "
+        "(partition by k order by n, s, d, p, f, b)"
+    ),
+    # spreads
+    "select k, var_samp(n), var_pop(p), stddev(f), stddev_pop(n), variance(n) from t group by k",
+    "select stddev_samp(n), var_pop(f) from t",
+    # recursion that counts
+    (
+        "with recursive r(a, n) as (select a, 0 from v union all select v.z, n + 1 from r join v on "
+        "r.a = v.a "
+        "where n < 3) select a, n from r"
+    ),
+    (
+        "with recursive r(x) as (select k from t union all select x + 1 from r where x < 6) select "
+        "x, count(*) as c "
+        "from r group by x"
+    ),
+    (
+        "with recursive r(x) as (select k from t union select m from u union select x + 1 from r "
+        "where x < 4) "
+        "select * from r"
+    ),
 ]
 
 

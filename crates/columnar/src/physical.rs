@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Decimal128Type;
+use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Decimal128Array, Int64Array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::DataType;
@@ -113,7 +113,12 @@ pub fn from_physical(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef
             cast(&ints, data_type)?
         }
         D::Decimal128(precision, scale) => {
-            let digits = values.as_primitive::<Decimal128Type>();
+            let ints = values.as_primitive_opt::<Int64Type>(); // where all fit 64 bits
+            let wide = ints.map(|ints| ints.unary::<_, Decimal128Type>(i128::from));
+            let digits = match &wide {
+                Some(digits) => digits,
+                None => values.as_primitive::<Decimal128Type>(),
+            };
             // How many digits there are does not depend on the scale, and the check takes none below 0.
             let digits: Decimal128Array = digits.clone().with_precision_and_scale(*precision, 0)?;
             digits.validate_decimal_precision(*precision)?;

@@ -135,16 +135,51 @@ crossing! {
         Min = "min",
         Max = "max",
         TopK = "top_k",
+        /// The values at some places in an order.
+        Ranked = "top_k",
+        /// Window functions.
+        Over = "over",
         Sum = "sum",
         Mean = "mean",
         /// The sum of a column of floats.
         SumOfFloats = "sum",
         /// The mean of a column of floats.
         MeanOfFloats = "mean",
+        Variance = "var",
+        VarianceOfAll = "var",
+        Deviation = "std",
+        DeviationOfAll = "std",
         Reduce = "map_groups",
         /// An aggregation of the values of columns, in which nulls are skipped.
         OfColumns = "columns",
         Aggregate = "aggregate",
+    }
+}
+
+crossing! {
+    /// The rows that aggregates of window functions are computed of.
+    Frame {
+        Range = "range",
+        Rows = "rows",
+        All = "all",
+    }
+}
+
+crossing! {
+    /// A window function.
+    WindowFunction {
+        Number = "row_number",
+        Rank = "rank",
+        DenseRank = "dense_rank",
+        Lag = "lag",
+        First = "first",
+        Last = "last",
+        Count = "count",
+        Sum = "sum",
+        /// The sum of a column of floats.
+        SumOfFloats = "sum",
+        Min = "min",
+        Max = "max",
     }
 }
 

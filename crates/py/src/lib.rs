@@ -131,8 +131,8 @@ mod _core {
     // Choices among a few names.
     #[pymodule_export]
     use crate::kinds::{
-        CollectionStageKind, How, JoinKind, PactKind, ProgressMode, Reduction, Resume, StageKind,
-        StreamKind,
+        CollectionStageKind, Frame, How, JoinKind, PactKind, ProgressMode, Reduction, Resume,
+        StageKind, StreamKind, WindowFunction,
     };
 
     // Arrow: streams of record batches.

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, over
 
 from pointstamp import _core
 from pointstamp._core import Expr, JoinKind, ProbeHandle, Reduction
-from pointstamp._validation import check_reached, count_of, function_of, suggesting, unknown_attribute
+from pointstamp._validation import (
+    check_reached,
+    count_of,
+    function_of,
+    suggesting,
+    unknown_attribute,
+)
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.collection_nodes import (
     concatenated,
@@ -644,17 +650,23 @@ class Collection(Multiset, Generic[T]):
     # ------------------------------------------------------------ scopes and loops
 
     def iterate(
-        self, fn: Callable[[Scope, Collection[T]], Collection[T]], *, name: str = "Iterate"
+        self,
+        fn: Callable[[Scope, Collection[T]], Collection[T]],
+        *,
+        turns: int | None = None,
+        name: str = "Iterate",
     ) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
         Each turn must bring the collection closer to what does not change. A turn must end with an operator
         that adds up (`distinct`, `min`, `map_groups`, `consolidate`): without one, updates that cancel
-        circulate for ever.
+        circulate for ever, unless there is a number of turns.
 
         Args:
             fn: Called once, with the loop's scope and the collection in a turn; returns the collection of the
                 next.
+            turns: The number of turns: the result is what so many calls one after another give. Without
+                it, the loop ends when a turn changes nothing.
             name: The name of the loop's scope.
 
         Returns:
@@ -668,8 +680,17 @@ class Collection(Multiset, Generic[T]):
             ...     return scope.collection([12, 40, 7]).iterate(halve).capture()
             >>> ps.example(build).extract()
             [(0, [(3, 1), (5, 1), (7, 1)])]
+
+            Powers of 2, which have no end:
+
+            >>> def build(scope):
+            ...     def double(inner, numbers):
+            ...         return numbers.map(lambda n: 2 * n)
+            ...     return scope.collection([1, 5]).iterate(double, turns=3).capture()
+            >>> ps.example(build).extract()
+            [(0, [(8, 1), (40, 1)])]
         """
-        return iterated(self, fn, name)
+        return iterated(self, fn, name, turns)
 
     def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
@@ -767,7 +788,12 @@ class Variable(Generic[C]):
     collection: C
 
     def __init__(
-        self, scope: Scope, initial: C | None, columns: _core.Schema | None, name: str | None
+        self,
+        scope: Scope,
+        initial: C | None,
+        columns: _core.Schema | None,
+        name: str | None,
+        turns: int | None = None,
     ) -> None:
         if initial is not None:
             given: object = initial
@@ -793,7 +819,7 @@ class Variable(Generic[C]):
         scope._plan_scope.check_building()
         building = scope._building
         with building.making(collections.VARIABLE.name, name):
-            loop, stream = _core.follow(scope._engine, 1, missing)
+            loop, stream = _core.follow(scope._engine, 1, missing, turns)
         made = Output(Form.UPDATES, columns)
         self._node = scope._append(collections.VARIABLE, [], made, name=name, loop=loop)
         building.reserve(self._node, stream)
@@ -880,12 +906,14 @@ def check_columns(mine: _core.Schema | None, given: Multiset, operator: str) -> 
         raise GraphError(f"{operator} takes collections of one schema: {difference}")
 
 
-def iterated(start: C, f: Callable[[Scope, C], C], name: str) -> C:
+def iterated(start: C, f: Callable[[Scope, C], C], name: str, turns: int | None) -> C:
     """Puts a collection through a function until that changes nothing; see `Collection.iterate`."""
     function_of("iterate", f)
+    if turns is not None:
+        turns = count_of("iterate takes a number of turns", turns)
     with start.scope.iterative(name) as inner:
         entered = start.enter(inner)
-        variable = Variable(inner, entered, None, None)
+        variable = Variable(inner, entered, None, None, turns)
         result = f(inner, variable.collection)
         check_kind(start, result, "the function given to iterate returns the collection{0} of the next turn")
         check_columns(start._output.schema, result, "iterate")

@@ -11,7 +11,7 @@ from pointstamp.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Aggregates", "key_names", "part_name"]
+__all__ = ["OF_COLLECTIONS", "Aggregates", "for_each", "key_names", "no_aggregate", "part_name"]
 
 
 def key_names(by: str | Sequence[str]) -> list[str]:
@@ -39,6 +39,7 @@ class Aggregates:
         given: The aggregates by the names of their columns.
         columns: The columns of the rows.
         name: The operator's name, which the call takes by the keyword ``name``.
+        beside: Functions of collections alone, if the call is of one.
 
     Attributes:
         call: The method that takes them.
@@ -53,7 +54,15 @@ class Aggregates:
 
     __slots__ = ("call", "columns", "computed")
 
-    def __init__(self, call: str, given: Mapping[str, Any], columns: Sequence[str], name: Any = None) -> None:
+    def __init__(
+        self,
+        call: str,
+        given: Mapping[str, Any],
+        columns: Sequence[str],
+        name: Any = None,
+        *,
+        beside: tuple[str, ...] = (),
+    ) -> None:
         if isinstance(name, Aggregate):
             raise TypeError(
                 f"{call} takes the operator's name by `name`, not an aggregate: give the column another "
@@ -64,7 +73,8 @@ class Aggregates:
         self.columns: list[tuple[str, str, str]] = []
         for title, aggregate in given.items():
             if not isinstance(aggregate, Aggregate):
-                raise TypeError(_no_aggregate(call, title, aggregate))
+                raise TypeError(no_aggregate(call, title, aggregate))
+            _check_function(call, aggregate, beside)
             self.columns.append((title, self._column(aggregate.of, columns), _function(aggregate)))
 
     def check_any(self) -> None:
@@ -89,10 +99,43 @@ class Aggregates:
         return title
 
 
+_OF_ROWS = ("row_number", "rank", "dense_rank", "lag", "lead")
+"""Functions that have a value for each row."""
+
+OF_COLLECTIONS = ("var", "std")
+"""Aggregates that collections have and streams do not."""
+
+
+def _check_function(call: str, aggregate: Aggregate, beside: tuple[str, ...]) -> None:
+    """Refuses functions that are not of groups, or not of this call."""
+    if aggregate.function in _OF_ROWS:
+        raise GraphError(
+            f"{aggregate!r} has a value for each row, {call} one of all: write over() of a collection"
+        )
+    if aggregate.function in OF_COLLECTIONS and aggregate.function not in beside:
+        raise GraphError(
+            f"{call} of a stream has no {aggregate.function}: make a collection of it by to_collection()"
+        )
+
+
+def for_each(name: str, given: bool | Sequence[bool], columns: Sequence[str]) -> list[bool]:
+    """A truth value for each of some columns.
+
+    Raises:
+        ValueError: If there are not as many as columns.
+    """
+    found = [given] * len(columns) if isinstance(given, bool) else [bool(one) for one in given]
+    if len(found) != len(columns):
+        raise ValueError(f"{name} has {len(found)} values, and the order {len(columns)} columns")
+    return found
+
+
 def _function(aggregate: Aggregate) -> str:
     """The function of an aggregate, as the extension calls it."""
     if aggregate.of is None:
         return "rows"
+    if aggregate.function in OF_COLLECTIONS:
+        return f"{aggregate.function}_{aggregate.argument}"
     if aggregate.function == "top_k":
         return f"top_{count_of('top_k takes a number of values', aggregate.argument)}"
     if aggregate.function == "quantile":
@@ -105,7 +148,7 @@ def _function(aggregate: Aggregate) -> str:
     return aggregate.function
 
 
-def _no_aggregate(call: str, title: str, given: Any) -> str:
+def no_aggregate(call: str, title: str, given: Any) -> str:
     """The message for something that is no aggregate."""
     hint = f"write {title}=ps.col('price').sum(), or {title}=ps.count() for the number of rows"
     if isinstance(given, Expr):

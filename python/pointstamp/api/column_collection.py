@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce as fold
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pointstamp import _core
 from pointstamp._core import Expr, Reduction
-from pointstamp._validation import column_name, count_of, function_of, suggesting
+from pointstamp._validation import choice_of, column_name, count_of, function_of, suggesting
 from pointstamp.api.classes import stream_of
 from pointstamp.api.collection import (
     Collection,
@@ -25,7 +25,7 @@ from pointstamp.api.collection_nodes import (
     one,
     reduced,
 )
-from pointstamp.api.column_arguments import Aggregates, key_names
+from pointstamp.api.column_arguments import OF_COLLECTIONS, Aggregates, for_each, key_names
 from pointstamp.api.column_join import ColumnJoin
 from pointstamp.api.column_types import (
     aggregated,
@@ -37,6 +37,7 @@ from pointstamp.api.column_types import (
     schema_of,
     sum_of,
 )
+from pointstamp.api.column_windows import FRAMES, Windows
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
 from pointstamp.expr.batch_functions import is_foreign
@@ -309,6 +310,98 @@ class ColumnCollection(Multiset):
         once = reduced(self.scope, kind, self._output, reduction, schema=self._columns, name=name)
         return ColumnCollection(self.scope, once)
 
+    def union(
+        self, other: ColumnCollection, *, distinct: bool = True, name: str | None = None
+    ) -> ColumnCollection:
+        """Rows of this collection or another one, each once; SQL's UNION.
+
+        Args:
+            other: A collection of the same columns.
+            distinct: Whether each row is there once; otherwise counts are added up, as by `concat`.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If the other's schema or scope differs.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     first = scope.column_collection(pa.table({"n": [1, 2]}))
+            ...     return first.union(scope.column_collection(pa.table({"n": [2, 3]}))).capture()
+            >>> [changes["n"].to_pylist() for _, changes in ps.example(build).extract()]
+            [[1, 2, 3]]
+        """
+        both = self.concat(other, name=named_part(name, "concat") if distinct else name)
+        return both.distinct(name=name) if distinct else both
+
+    def intersect(
+        self, other: ColumnCollection, *, distinct: bool = True, name: str | None = None
+    ) -> ColumnCollection:
+        """Rows that this collection and another one have, each once; SQL's INTERSECT.
+
+        Args:
+            other: A collection of the same columns.
+            distinct: Whether each row is there once; otherwise as often as in the side that has fewer of it.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If the other's schema or scope differs.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     first = scope.column_collection(pa.table({"n": [1, 2, 2, 2]}))
+            ...     other = scope.column_collection(pa.table({"n": [2, 2, 3]}))
+            ...     return first.intersect(other, distinct=False).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'n': 2, 'diff': 2}]]
+        """
+        here = self.distinct(name=named_part(name, "distinct")) if distinct else self
+        rest = self.except_(other, distinct=distinct, name=named_part(name, "except"))
+        return here.concat(rest.negate(name=named_part(name, "negate")), name=name)
+
+    def except_(
+        self, other: ColumnCollection, *, distinct: bool = True, name: str | None = None
+    ) -> ColumnCollection:
+        """Rows of this collection that another one does not have, each once; SQL's EXCEPT.
+
+        Args:
+            other: A collection of the same columns.
+            distinct: Whether each row is there once; otherwise each row of the other takes one away.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If the other's schema or scope differs.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     first = scope.column_collection(pa.table({"n": [1, 2, 2]}))
+            ...     other = scope.column_collection(pa.table({"n": [2, 3]}))
+            ...     return first.except_(other, distinct=False).capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'n': 1, 'diff': 1}, {'n': 2, 'diff': 1}]]
+        """
+        check_scope("except_", self.scope, other, ColumnCollection)
+        part, negated = named_part(name, "distinct"), named_part(name, "negate")
+        here, there = (self.distinct(name=part), other.distinct(name=part)) if distinct else (self, other)
+        less = here.concat(there.negate(name=negated), name=named_part(name, "concat"))
+        if distinct:
+            return less.distinct(name=name)
+        kind, reduction = collections.THRESHOLD, Reduction.THRESHOLD
+        positive = reduced(
+            self.scope,
+            kind,
+            less._output,
+            reduction,
+            schema=self._columns,
+            name=named_part(name, "threshold"),
+        )
+        return ColumnCollection(self.scope, positive)
+
     def value_counts(self, into: str = "count", *, name: str | None = None) -> ColumnCollection:
         """Each row with its count, in one more column.
 
@@ -484,9 +577,8 @@ class ColumnCollection(Multiset):
         if offset < 0:
             raise ValueError(f"top_k skips a number of rows that is 0 or more, not {offset!r}")
         columns = self._key(order)
-        downward = _for_each("descending", descending, columns)
-        nulls = _for_each("nulls_first", nulls_first, columns)
-        places = [*zip(range(len(columns)), downward, nulls, strict=True)]
+        directions = _directions(columns, descending, nulls_first)
+        places = [(index, *direction) for index, direction in enumerate(directions)]
         values = [*columns, *(self._key(others) if key_names(others) else [])]
         keys = self._key(by) if key_names(by) else []
         values_of = tuple(record[self._index(value)] for value in values)
@@ -495,8 +587,62 @@ class ColumnCollection(Multiset):
         schema = self._keyed(keys, [(value, before.field(value).type) for value in values])
         pairs = self._projected((self._part(keys), values_of), named_part(name, "map"))
         kind, argument = collections.TOP_K, (n, offset, places)
-        ranked = reduced(self.scope, kind, pairs, Reduction.TOP_K, argument, name=name)
+        ranked = reduced(self.scope, kind, pairs, Reduction.RANKED, argument, name=name)
         return self._flat(flat, ranked, schema, name)
+
+    def over(
+        self,
+        by: str | Sequence[str],
+        order: str | Sequence[str] = (),
+        *,
+        descending: bool | Sequence[bool] = False,
+        nulls_first: bool | Sequence[bool] = False,
+        frame: Literal["range", "rows", "all"] = "range",
+        name: str | None = None,
+        **exprs: Aggregate,
+    ) -> ColumnCollection:
+        """The rows with further columns: functions of the rows around each of them that have its key.
+
+        Rows that are alike in all columns of the order follow each other by the other columns. A row with
+        count 2 is two rows. A change computes the functions of all rows with its key again.
+
+        Args:
+            by: The key's column, or columns; an empty list takes all rows together.
+            order: The columns that the rows of a key are ordered by. Without any, aggregates are of all rows.
+            descending: Whether the greatest values come first, of all columns of the order or of each.
+            nulls_first: Whether nulls come before all values, of all columns of the order or of each; by
+                default they come last, whatever the direction.
+            frame: The rows that aggregates are computed of: up to the last row that is alike in the order
+                (``"range"``), up to the row itself (``"rows"``), or all rows of the key (``"all"``).
+            name: The operator's name.
+            exprs: By the names of their columns: ``ps.row_number()``, ``ps.rank()``, ``ps.dense_rank()``,
+                ``lag`` and ``lead`` of an expression, and the aggregates ``sum``, ``mean``, ``min``, ``max``,
+                ``count``, ``first``, ``last`` and ``ps.count()``.
+
+        Raises:
+            GraphError: If there is no such column, two have one name, or a function is not defined for its
+                type.
+            TypeError: If something is no function of rows.
+            ValueError: If there are not as many directions as columns, or `frame` is another text.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm", "Bonn"], "day": [1, 2, 1], "mm": [3, 4, 9]})
+            >>> def build(scope):
+            ...     days = scope.column_collection(rain)
+            ...     return days.over("city", "day", total=ps.col("mm").sum(), place=ps.row_number()).capture()
+            >>> for _, changes in ps.example(build).extract():
+            ...     for row in changes.to_pylist():
+            ...         print(row)
+            {'city': 'Bonn', 'day': 1, 'mm': 9, 'total': 9, 'place': 1, 'diff': 1}
+            {'city': 'Ulm', 'day': 1, 'mm': 3, 'total': 3, 'place': 1, 'diff': 1}
+            {'city': 'Ulm', 'day': 2, 'mm': 4, 'total': 7, 'place': 2, 'diff': 1}
+        """
+        choice_of("frame", frame, tuple(FRAMES))
+        keys, columns = ((self._key(names) if key_names(names) else []) for names in (by, order))
+        directions = _directions(columns, descending, nulls_first)
+        return Windows(self, exprs, name).over(keys, columns, directions, FRAMES[frame])
 
     def sum(self, of: str, *, by: str | Sequence[str], name: str | None = None) -> ColumnCollection:
         """Adds up each key's values: the key's columns, and the value's, of 64 bits.
@@ -575,7 +721,8 @@ class ColumnCollection(Multiset):
                 row also of none.
             name: The operator's name.
             exprs: By the names of their columns, such as ``total=ps.col("price").sum()``: ``sum``,
-                ``mean``, ``min``, ``max``, ``count``, and ``ps.count()`` for the number of rows.
+                ``mean``, ``min``, ``max``, ``count``, ``distinct_count``, ``var``, ``std``, and
+                ``ps.count()`` for the number of rows.
 
         Raises:
             GraphError: If there is no such column, or a function is not defined for its type.
@@ -594,7 +741,7 @@ class ColumnCollection(Multiset):
             {'city': 'Ulm', 'total': 7, 'most': 4}
         """
         keys = self._key(by) if key_names(by) else []
-        given = Aggregates("aggregate", exprs, self.schema.names, name)
+        given = Aggregates("aggregate", exprs, self.schema.names, name, beside=OF_COLLECTIONS)
         given.check_any()
         if given.computed:
             kept = [column for column in self.schema.names if column not in given.computed]
@@ -748,7 +895,11 @@ class ColumnCollection(Multiset):
     # ------------------------------------------------------------ scopes and loops
 
     def iterate(
-        self, fn: Callable[[Scope, ColumnCollection], ColumnCollection], *, name: str = "Iterate"
+        self,
+        fn: Callable[[Scope, ColumnCollection], ColumnCollection],
+        *,
+        turns: int | None = None,
+        name: str = "Iterate",
     ) -> ColumnCollection:
         """Iterates as `Collection.iterate`: the function's result has this collection's schema.
 
@@ -767,7 +918,7 @@ class ColumnCollection(Multiset):
             >>> list(zip(*batch.select(["a", "b"]).to_pydict().values()))
             [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
         """
-        return iterated(self, fn, name)
+        return iterated(self, fn, name, turns)
 
     # ------------------------------------------------------------ out
 
@@ -884,12 +1035,12 @@ class ColumnCapture(Capture[Any]):
         return changes
 
 
-def _for_each(name: str, given: bool | Sequence[bool], columns: Sequence[str]) -> list[bool]:
-    """A truth value for each of some columns."""
-    found = [given] * len(columns) if isinstance(given, bool) else [bool(one) for one in given]
-    if len(found) != len(columns):
-        raise ValueError(f"{name} has {len(found)} values, and the order {len(columns)} columns")
-    return found
+def _directions(
+    columns: Sequence[str], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool]
+) -> list[tuple[bool, bool]]:
+    """Whether each column of an order descends, and whether its nulls come first."""
+    downward = for_each("descending", descending, columns)
+    return [*zip(downward, for_each("nulls_first", nulls_first, columns), strict=True)]
 
 
 def _typed(before: pa.Schema, columns: Sequence[tuple[str, Any]]) -> _core.Schema:

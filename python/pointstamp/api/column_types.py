@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import Reduction
@@ -31,7 +32,15 @@ _FUNCTIONS = {
     "min": Reduction.MIN,
     "max": Reduction.MAX,
     "mean": Reduction.MEAN,
+    "var_1": Reduction.VARIANCE,
+    "var_0": Reduction.VARIANCE_OF_ALL,
+    "std_1": Reduction.DEVIATION,
+    "std_0": Reduction.DEVIATION_OF_ALL,
 }
+
+_NAMES = ("sum", "mean", "min", "max", "count", "distinct_count", "var", "std")
+
+_SPREADS = ("var_1", "var_0", "std_1", "std_0")
 
 ROWS = "rows"
 """The function that counts rows; it is computed of a value that is never null."""
@@ -53,7 +62,7 @@ def aggregated(
             check(value)
             if function not in _FUNCTIONS:
                 raise GraphError(
-                    f"a collection aggregates by {', '.join(_FUNCTIONS)}, not by {function.split('_')[0]!r}: "
+                    f"a collection aggregates by {', '.join(_NAMES)}, not by {function.split('_')[0]!r}: "
                     "map_groups takes any function of a group's rows"
                 )
         if value not in of:
@@ -63,7 +72,8 @@ def aggregated(
             made.append((name, "int64"))
             continue
         field = schema.field(value)
-        types = {"sum": sum_of, "mean": mean_of}
+        types: dict[str, Callable[[Any], Any]] = {"sum": sum_of, "mean": mean_of}
+        types |= {spread: partial(mean_of, operator=spread[:3]) for spread in _SPREADS}
         kind = (
             "int64"
             if function in {"count", "distinct_count"}
@@ -147,14 +157,14 @@ def sum_of(field: Any) -> Any:
     raise _no_numbers("sum", field)
 
 
-def mean_of(field: Any) -> Any:
-    """The type of a mean of a column."""
+def mean_of(field: Any, operator: str = "mean") -> Any:
+    """The type of a mean of a column, of a variance and of a standard deviation."""
     import pyarrow as pa
 
     kind = field.type
     if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pa.float64()
-    raise _no_numbers("mean", field)
+    raise _no_numbers(operator, field)
 
 
 def _no_numbers(operator: str, field: Any) -> GraphError:

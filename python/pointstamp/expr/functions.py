@@ -1,4 +1,4 @@
-"""Functions that make an expression of several: cases, and the first value that is not null."""
+"""Functions that make an expression of several, and places of rows in an order, for windows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 
 if TYPE_CHECKING:
-    from pointstamp._core import Expr
+    from pointstamp._core import Aggregate, Expr
 
-__all__ = ["case", "coalesce"]
+__all__ = ["case", "coalesce", "dense_rank", "rank", "row_number"]
 
 
 def case(*branches: tuple[Any, Any], default: Any = None) -> Expr:
@@ -67,3 +67,48 @@ def coalesce(*values: Any) -> Expr:
     if not values:
         raise TypeError("coalesce takes values, as in coalesce(col('n'), 0)")
     return _core.call_expr("coalesce", "", list(values))
+
+
+def row_number() -> Aggregate:
+    """Returns the place of a row among those of its key, from 1 on, for `ColumnCollection.over`.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 3, 4]})
+        >>> def build(scope):
+        ...     return scope.column_collection(rain).over("city", "mm", place=ps.row_number()).capture()
+        >>> [changes["place"].to_pylist() for _, changes in ps.example(build).extract()]
+        [[1, 2, 3]]
+    """
+    return _core.aggregate_expr("row_number")
+
+
+def rank() -> Aggregate:
+    """Returns the place of the first row that is alike in the order, for `ColumnCollection.over`.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 3, 4]})
+        >>> def build(scope):
+        ...     return scope.column_collection(rain).over("city", "mm", place=ps.rank()).capture()
+        >>> [changes["place"].to_pylist() for _, changes in ps.example(build).extract()]
+        [[1, 3]]
+    """
+    return _core.aggregate_expr("rank")
+
+
+def dense_rank() -> Aggregate:
+    """Returns the number of unlike rows up to a row in the order, for `ColumnCollection.over`.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 3, 4]})
+        >>> def build(scope):
+        ...     return scope.column_collection(rain).over("city", "mm", place=ps.dense_rank()).capture()
+        >>> [changes["place"].to_pylist() for _, changes in ps.example(build).extract()]
+        [[1, 2]]
+    """
+    return _core.aggregate_expr("dense_rank")

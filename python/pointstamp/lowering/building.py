@@ -184,6 +184,10 @@ class Building:
         passes.check_loops(nodes)
         self._chains = passes.chains(nodes)
         self._instead = passes.left_out(nodes)
+        if any(node.kind.family == "collections" for node in nodes):
+            from pointstamp.lowering.sharing import shared  # only where collections are
+
+            self._instead |= shared(nodes)
         self._wanted = passes.wanted(nodes, self._chains, self._instead)
         try:
             for node in nodes:

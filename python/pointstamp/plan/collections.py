@@ -29,6 +29,7 @@ __all__ = [
     "MEAN",
     "MIN",
     "NEGATE",
+    "OVER",
     "PROJECT",
     "REDUCE",
     "REDUCTIONS",
@@ -96,6 +97,7 @@ MAX = _reduction(Reduction.MAX)
 SUM = _reduction(Reduction.SUM)
 MEAN = _reduction(Reduction.MEAN)
 TOP_K = _reduction(Reduction.TOP_K)
+OVER = _reduction(Reduction.OVER)
 AGGREGATE = _reduction(Reduction.AGGREGATE)
 
 REDUCTIONS = (
@@ -109,6 +111,7 @@ REDUCTIONS = (
     SUM,
     MEAN,
     TOP_K,
+    OVER,
     AGGREGATE,
 )
 """Kinds that make an arrangement of an arrangement."""

@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from pointstamp.expr.expressions import col, lit
 from pointstamp.expr.functions import case
-from pointstamp.queries.parsing import check_parts, key_of, refuse
+from pointstamp.queries.parsing import DIALECT, check_parts, key_of, refuse
 from pointstamp.queries.partial_groups import combined, part_of, worth_parts
 from pointstamp.queries.relations import Relation, fresh, titled
+from pointstamp.queries.windows import parts_of_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,9 +40,9 @@ def _outermost(node: exp.Expr) -> Iterable[exp.Expr]:
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Window):
-        refuse(
-            node, "window functions are not covered: top_k of the collection gives the first rows of a key"
-        )
+        for part in parts_of_window(node):
+            yield from _outermost(part)
+        return
     if isinstance(node, (exp.AggFunc, exp.Filter)):
         yield node
         return
@@ -158,15 +159,21 @@ def _part(node: exp.Expr, relation: Relation, values: dict[str, Expr], scalars: 
         exp.AnyValue: "min",
         exp.LogicalAnd: "min",
         exp.LogicalOr: "max",
+        exp.Variance: "var",
+        exp.VariancePop: "var",
+        exp.Stddev: "std",
+        exp.StddevSamp: "std",
+        exp.StddevPop: "std",
     }
     kind = kinds.get(type(node))
     if kind is None:
         refuse(
             node,
-            f"aggregate {node.sql('duckdb')} is not covered: there are sum, count, avg, min, max, any_value, "
-            "bool_and and bool_or, and map_groups of the collection takes any function",
+            f"aggregate {node.sql(DIALECT)} is not covered: there are sum, count, avg, min, max, var_samp, "
+            "var_pop, stddev_samp, stddev_pop, any_value, bool_and and bool_or, and map_groups of the "
+            "collection takes any function",
         )
-    if distinct and kind in {"sum", "mean"}:
+    if distinct and kind in {"sum", "mean", "var", "std"}:
         refuse(node, f"{kind} of distinct values is not covered: select the distinct rows in a subquery")
     expr = scalars.of(of)
     if kind == "mean":
@@ -175,6 +182,10 @@ def _part(node: exp.Expr, relation: Relation, values: dict[str, Expr], scalars: 
         part.result = total.cast(pa.float64()) / add(of_value.count())
     elif kind == "sum":
         part.result = add(value(expr).sum())
+    elif kind in {"var", "std"}:
+        of_all = isinstance(node, (exp.VariancePop, exp.StddevPop))
+        spread = getattr(value(expr.cast(pa.float64())), kind)
+        part.result = add(spread(ddof=0 if of_all else 1))
     else:
         part.result = add(getattr(value(expr), kind)())
     return part

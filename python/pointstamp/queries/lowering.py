@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pointstamp._core import Reduction
-from pointstamp.api.collection_nodes import reduced
 from pointstamp.expr.expressions import col, lit
-from pointstamp.plan import collections
 from pointstamp.queries.aggregation import aggregates_in, grouped
 from pointstamp.queries.conditions import (
     aliases_of,
@@ -23,11 +20,12 @@ from pointstamp.queries.conditions import (
 )
 from pointstamp.queries.decorrelation import Subqueries
 from pointstamp.queries.join_order import Unit, equalities, filtered, together
-from pointstamp.queries.parsing import check_parts, key_of, parsed, refuse
+from pointstamp.queries.parsing import DIALECT, check_parts, key_of, parsed, refuse
 from pointstamp.queries.partial_groups import part_of
-from pointstamp.queries.recursion import reads, recursive
+from pointstamp.queries.recursion import groups_of, reads, recursive
 from pointstamp.queries.relations import Relation, Table, alike, fresh, numbered
 from pointstamp.queries.scalars import Scalars
+from pointstamp.queries.windows import first_rows, push_row_numbers, windowed, windows_in, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,21 +145,14 @@ def _with_tables(node: exp.Expr, tables: Mapping[str, Table]) -> Mapping[str, Ta
     if clause is None:
         return tables
     there = dict(tables)
-    for cte in clause.expressions:
-        name = cte.alias
-        loops = clause.recursive and reads(cte.this, name)
-        relation = _recursive(cte, there) if loops else named(lower(cte.this, there), cte)
-        there[name.lower()] = Table.of(relation)
+    ctes = list(clause.expressions)
+    for group in groups_of(ctes) if clause.recursive else [[cte] for cte in ctes]:
+        if clause.recursive and any(reads(group[0].this, cte.alias) for cte in group):
+            made = recursive(group, there, lambda node, cte, inside: named(lower(node, inside), cte))
+        else:
+            made = {group[0].alias: named(lower(group[0].this, there), group[0])}
+        there |= {name.lower(): Table.of(relation) for name, relation in made.items()}
     return there
-
-
-def _recursive(cte: exp.CTE, tables: Mapping[str, Table]) -> Relation:
-    """The rows of a recursive table."""
-
-    def part(node: exp.Expr, there: Mapping[str, Table]) -> Relation:
-        return named(lower(node, there), cte)
-
-    return recursive(cte, tables, part)
 
 
 def named(made: _Made, source: exp.Expr) -> Relation:
@@ -202,7 +193,7 @@ class Block:
         """The name of the column of the rows that a column of the query is."""
         if node.table in self._aliases:
             if self._is_grouped:
-                refuse(node, f"{node.sql('duckdb')} is not in GROUP BY: group by it, or aggregate it")
+                refuse(node, f"{node.sql(DIALECT)} is not in GROUP BY: group by it, or aggregate it")
             return f"{node.table}.{node.name}"
         return f"outer:{node.table}.{node.name}"
 
@@ -212,11 +203,18 @@ class Block:
 
     def made(self) -> _Made:
         """The rows of the SELECT."""
+        from sqlglot import exp
+
         node = self._node
         check_parts(
             node,
             *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"),
-            *("distinct", "with_"),
+            *("distinct", "with_", "qualify", "windows"),
+        )
+        clauses = (node.args.get("order"), node.args.get("qualify"))
+        found = [*node.expressions, *(clause for clause in clauses if clause is not None)]
+        write_out(
+            (window for part in found for window in part.find_all(exp.Window)), node.args.get("windows") or []
         )
         relation = self._read()
         known: dict[str, str] = {}
@@ -224,7 +222,8 @@ class Block:
         order = node.args.get("order")
         ordering = [] if order is None else list(order.expressions)
         having = node.args.get("having")
-        parts = [*outputs, *([] if having is None else [having.this])]
+        qualify = node.args.get("qualify")
+        parts = [*outputs, *(clause.this for clause in (having, qualify) if clause is not None)]
         aliases = {one.alias_or_name: one.unalias() for one in outputs}
         ordering_by = [
             aliases.get(one.this.name, one.this) if not _table(one.this) else one.this for one in ordering
@@ -238,11 +237,19 @@ class Block:
             subqueries.where(condition)
         for part in outputs:
             subqueries.attach(part.unalias())
+        wanted = conjuncts(None if qualify is None else qualify.this)
+        windows = windows_in([*outputs, *ordering_by, *wanted])
+        if qualify is not None and not windows_in(wanted):
+            refuse(qualify, "QUALIFY is a condition on window functions: write others in WHERE or HAVING")
+        if windows:
+            self._windowed(subqueries, windows, wanted)
         return self._selected(subqueries, outputs, ordering, ordering_by)
 
     # ------------------------------------------------------------ FROM and WHERE
 
     def _read(self) -> Relation:
+        from sqlglot import exp
+
         node = self._node
         where = node.args.get("where")
         conditions = conjuncts(None if where is None else where.this)
@@ -253,6 +260,9 @@ class Block:
         sources = sources_of(node)
         if not sources:
             refuse(node, "a query reads tables: write FROM, or make the row by column_collection")
+        if not any(isinstance(source, exp.Join) and source.side for source in sources):
+            for source in sources:
+                push_row_numbers(source.this if isinstance(source, exp.Join) else source, conditions)
         relation = self._from(sources, conditions, outer, scalars)
         for condition in conditions:
             relation = relation.where(scalars.of(condition))
@@ -282,7 +292,7 @@ class Block:
             return {}, None
         around = self._around
         if around is None:
-            refuse(free[0], f"{free[0].sql('duckdb')} is of no table in FROM")
+            refuse(free[0], f"{free[0].sql(DIALECT)} is of no table in FROM")
         bound: dict[str, tuple[exp.Column, exp.Expr]] = {}
         taken = []
         for condition in conditions:
@@ -383,7 +393,7 @@ class Block:
                 refuse(source, "a subquery in FROM reads its own tables: LATERAL is not covered")
             table = Table.of(named(lower(source.this, self._tables), source))
         else:
-            refuse(source, f"{source.sql('duckdb')} is not covered in FROM: it takes tables and subqueries")
+            refuse(source, f"{source.sql(DIALECT)} is not covered in FROM: it takes tables and subqueries")
         read = {column.name for column in self._node.find_all(exp.Column) if column.table == alias}
         used = [name for name in table.columns if name in read] or list(table.columns)[:1]
         columns = {f"{alias}.{name}": col(table.columns[name]) for name in used}
@@ -423,6 +433,20 @@ class Block:
         return Unit(Relation(first.concat(*others)), tables, left.place)
 
     # ------------------------------------------------------------ groups, columns and order
+
+    def _windowed(
+        self, subqueries: Subqueries, windows: list[exp.Window], conditions: list[exp.Expr]
+    ) -> None:
+        """Adds columns of window functions, and keeps the rows of which conditions on them are true."""
+        correlation, scalars = list(self._correlation), subqueries.scalars()
+        for condition in conditions:
+            subqueries.attach(condition)
+        rows = first_rows(subqueries.relation, conditions, windows, correlation, scalars)
+        rows, columns = windowed(rows, windows, correlation, scalars)
+        subqueries.known |= columns
+        for condition in conditions:
+            rows = rows.where(subqueries.scalars().of(condition))
+        subqueries.relation = rows
 
     def _grouped(self, relation: Relation, aggregates: list[exp.Expr]) -> tuple[Relation, dict[str, str]]:
         group = self._node.args.get("group")
@@ -559,16 +583,8 @@ def _combined(node: exp.SetOperation, tables: Mapping[str, Table]) -> _Made:
         refuse(node, f"one side has {len(left.names)} columns, and the other {len(right.names)}")
     a, b = left.relation.only(left.names), right.relation.only(right.names)
     here, there = alike(a, b)
-    everything = not node.args.get("distinct")
-    if isinstance(node, exp.Union):
-        rows = here.concat(there)
-        rows = rows if everything else rows.distinct()
-    elif isinstance(node, exp.Except):
-        rows = _positive(here.concat(there.negate())) if everything else _minus(here, there)
-    elif everything:
-        rows = here.concat(_positive(here.concat(there.negate())).negate())
-    else:
-        rows = here.distinct().concat(_minus(here, there).negate())
+    verbs = {exp.Union: here.union, exp.Except: here.except_, exp.Intersect: here.intersect}
+    rows = verbs[type(node)](there, distinct=bool(node.args.get("distinct")))
     order = node.args.get("order")
     ordered = []
     for one in [] if order is None else order.expressions:
@@ -577,19 +593,3 @@ def _combined(node: exp.SetOperation, tables: Mapping[str, Table]) -> _Made:
         ordered.append(_ordered(one, one.this.name))
     relation = _limited(node, Relation(rows), ordered, [])
     return _Made(relation, left.names, {}, ordered, [])
-
-
-def _minus(here: ColumnCollection, there: ColumnCollection) -> ColumnCollection:
-    """The distinct rows of one collection that another does not have."""
-    return here.distinct().concat(there.distinct().negate()).distinct()
-
-
-def _positive(rows: ColumnCollection) -> ColumnCollection:
-    """The rows whose counts are positive, with these counts."""
-    kind, reduction = collections.THRESHOLD, Reduction.THRESHOLD
-    made = reduced(rows.scope, kind, rows._output, reduction, _at_least_none, schema=rows._columns)
-    return type(rows)(rows.scope, made)
-
-
-def _at_least_none(_: Any, count: int) -> int:
-    return max(count, 0)

@@ -69,6 +69,7 @@ def parsed(query: str, tables: Mapping[str, pa.Schema]) -> tuple[exp.Expr, list[
         name.lower(): {column.name.lower(): _sql_type(column.type) for column in columns}
         for name, columns in tables.items()
     }
+    schema |= _named_later(tree)
     try:
         qualified = qualify(tree, schema=schema, dialect=DIALECT)
     except OptimizeError as error:
@@ -87,6 +88,36 @@ def _write_out_order(tree: exp.Expr) -> None:
             for column in list(term.this.find_all(exp.Column)):
                 if column is not term.this and not column.table and column.name in outputs:
                     column.replace(exp.paren(outputs[column.name].copy()))
+
+
+def _named_later(tree: exp.Expr) -> dict[str, object]:
+    """The columns of recursive tables that a query reads before the text defines them.
+
+    Raises:
+        GraphError: If the text does not say which columns such a table has.
+    """
+    from sqlglot import exp
+
+    found: dict[str, object] = {}
+    for clause in tree.find_all(exp.With):
+        if not clause.recursive:
+            continue
+        seen: set[str] = set()
+        later = {cte.alias.lower(): cte for cte in clause.expressions}
+        for cte in clause.expressions:
+            seen.add(cte.alias.lower())
+            for table in cte.this.find_all(exp.Table):
+                name = table.name.lower()
+                if name in seen or name not in later:
+                    continue
+                columns = later[name].args["alias"].columns
+                if not columns:
+                    refuse(
+                        table,
+                        f"table {name!r} is read before its query: name its columns, as in {name}(a, b)",
+                    )
+                found[name] = {column.name.lower(): "BIGINT" for column in columns}
+    return found
 
 
 def _plain(message: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp import _core
 from pointstamp.expr.functions import case, coalesce
-from pointstamp.queries.parsing import check_parts, key_of, refuse
+from pointstamp.queries.parsing import DIALECT, check_parts, key_of, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ class Scalars:
         name = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__
         return refuse(
             node,
-            f"{node.sql('duckdb')} is not covered ({name}): compute it in a column, by with_columns of the "
+            f"{node.sql(DIALECT)} is not covered ({name}): compute it in a column, by with_columns of the "
             "collection, and name the column here",
         )
 
@@ -156,7 +156,7 @@ def arrow_type(node: Any) -> Any:
     }
     name = kind.name
     if name not in plain:
-        refuse(node, f"type {node.sql('duckdb')} is not covered: columns are of {', '.join(_TYPES)}")
+        refuse(node, f"type {node.sql(DIALECT)} is not covered: columns are of {', '.join(_TYPES)}")
     return plain[name]
 
 
@@ -340,6 +340,14 @@ def _trim(self: Scalars, node: Any) -> Any:
     return self.of(node.this).trim()
 
 
+def _window(_: Scalars, node: Any) -> Any:
+    return refuse(
+        node,
+        "a window function is computed after WHERE, GROUP BY and HAVING: write it in SELECT, in "
+        "ORDER BY, or in QUALIFY",
+    )
+
+
 def _most(greatest: bool) -> Callable[[Scalars, Any], Any]:
     def translate(self: Scalars, node: Any) -> Any:
         best, *others = [self.of(part) for part in (node.this, *node.expressions)]
@@ -416,6 +424,7 @@ _TRANSLATIONS: dict[str, Callable[[Scalars, Any], Any]] = {
     "Round": _round,
     "Greatest": _most(True),
     "Least": _most(False),
+    "Window": _window,
 }
 
 _PARTS_OF: dict[str, tuple[str, ...]] = {
@@ -438,5 +447,6 @@ _PARTS_OF: dict[str, tuple[str, ...]] = {
     "Greatest": ("ignore_nulls",),
     "Least": ("ignore_nulls",),
     "Div": ("typed", "safe"),
+    "Window": ("partition_by", "order", "spec", "over", "alias", "first"),
 }
 """The parts that nodes have besides their operands."""

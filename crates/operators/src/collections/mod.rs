@@ -51,7 +51,9 @@ pub use join::{Combine, FirstKeys, JoinResult};
 pub use labels::{by_magnitude, hashed};
 pub use project::{check_pairs, filter, negate, project};
 pub use reduce::Reducer;
-pub use reducers::{Aggregate, Place, Ranking, Reduction, reducer};
+pub use reducers::{
+    Aggregate, Frame, Place, Ranking, Reduction, WindowFunction, Windowing, reducer,
+};
 pub use route::By;
 pub use sealed::Sealed;
 pub use time::{ScopeTime, frontier_of};

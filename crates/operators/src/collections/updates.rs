@@ -369,6 +369,23 @@ impl Updates {
         })
     }
 
+    /// Returns the updates whose turn, the last coordinate of their times, is less than a number.
+    ///
+    /// # Errors
+    ///
+    /// None that occur: the mask has a value for each update.
+    pub fn before_turn(
+        self,
+        turns: u64,
+        message: &Point,
+    ) -> Result<Self, pointstamp_columnar::Error> {
+        let early = |time: &Point| time.coords().last().is_none_or(|turn| *turn < turns);
+        let mask: Vec<_> = (0..self.len())
+            .map(|index| early(&self.time(index, message)))
+            .collect();
+        self.filtered(&mask.into())
+    }
+
     /// Whether the batch is written as columns.
     pub(crate) fn travels_as_columns(&self) -> bool {
         self.columns().is_some_and(PlainColumns::can_be_written)

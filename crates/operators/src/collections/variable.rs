@@ -3,7 +3,7 @@
 //!
 //! Owns the end of a loop, while it is open, and the operator that closes it.
 //!
-//! Invariant: each update comes round at the time that follows its own; the loop ends when none is left.
+//! Invariant: each update comes round at the time that follows its own; the loop ends when none is left, or after a number of turns.
 //!
 //! Cost: updates of one time are passed on; updates of several are rewritten with their times.
 
@@ -23,6 +23,8 @@ pub struct Variable {
     builder: OperatorBuilder<Batch>,
     output: Output<Updates>,
     summary: Summary,
+    /// The number of turns; nothing where the loop ends when nothing changes.
+    turns: Option<u64>,
 }
 
 impl Variable {
@@ -46,8 +48,15 @@ impl Variable {
             builder,
             output,
             summary,
+            turns: None,
         };
         Ok((variable, stream))
+    }
+
+    /// Ends the loop after so many turns, at the latest: updates of later turns are dropped.
+    #[must_use]
+    pub fn with_turns(self, turns: Option<u64>) -> Self {
+        Variable { turns, ..self }
     }
 
     /// Checks that a stream can define the variable, and returns the input for it.
@@ -69,6 +78,7 @@ impl Variable {
             builder,
             output,
             summary,
+            turns,
         } = self;
         builder.set_summary(0, 0, vec![summary.clone()])?;
         builder.fulfil();
@@ -83,8 +93,13 @@ impl Variable {
                 let message = capability.time().clone();
                 let time = summary.results_in(&message);
                 let later = capability.delayed(&time.ok_or_else(|| passed(message.clone()))?, 0)?;
-                let updates = updates.followed(&summary, &message);
-                output.send(&later, updates.map_err(passed)?)?;
+                let mut updates = updates.followed(&summary, &message).map_err(passed)?;
+                if let Some(turns) = turns {
+                    updates = updates.before_turn(turns, later.time())?;
+                }
+                if !updates.is_empty() {
+                    output.send(&later, updates)?;
+                }
             }
             Ok(false)
         });

@@ -89,13 +89,8 @@ impl Expression {
         others: &[Bound<'_, PyAny>],
     ) -> PyResult<Self> {
         let others = others.iter().map(|other| self.beside(other));
-        let others = others.collect::<PyResult<Vec<_>>>()?;
-        let deepest = others.iter().map(|(_, depth)| *depth).max();
-        Expression::around(self.depth.max(deepest.unwrap_or_default()), || {
-            let mut parts = vec![self.expr.clone()];
-            parts.extend(others.into_iter().map(|(expr, _)| expr));
-            Expr::Call(function, argument.into(), parts.into())
-        })
+        let parts = std::iter::once(Ok(self.measured())).chain(others);
+        called(function, argument, parts)
     }
 }
 
@@ -698,6 +693,98 @@ impl Expression {
         aggregate("top_k", this, Some(n))
     }
 
+    /// The variance of the values, as a double. Collections of columns have it.
+    ///
+    /// Args:
+    ///     ddof: 1 for the variance of a sample, which is null of one value; 0 for that of all values.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm"], "mm": [3, 5]})
+    ///     >>> def build(scope):
+    ///     ...     days = scope.column_collection(rain)
+    ///     ...     return days.aggregate("city", mm=ps.col("mm").var()).capture()
+    ///     >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+    ///     [[{'city': 'Ulm', 'mm': 2.0, 'diff': 1}]]
+    #[pyo3(signature = (ddof=1))]
+    fn var(this: Py<Self>, py: Python<'_>, ddof: u8) -> PyResult<Aggregate> {
+        let ddof = degrees("var", ddof)?.into_pyobject(py)?.into_any();
+        Ok(aggregate("var", this, Some(ddof.unbind())))
+    }
+
+    /// The standard deviation of the values, as a double. Collections of columns have it.
+    ///
+    /// Args:
+    ///     ddof: As in `var`.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm"], "mm": [3, 5]})
+    ///     >>> def build(scope):
+    ///     ...     days = scope.column_collection(rain)
+    ///     ...     return days.aggregate("city", mm=ps.col("mm").std(ddof=0)).capture()
+    ///     >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+    ///     [[{'city': 'Ulm', 'mm': 1.0, 'diff': 1}]]
+    #[pyo3(signature = (ddof=1))]
+    fn std(this: Py<Self>, py: Python<'_>, ddof: u8) -> PyResult<Aggregate> {
+        let ddof = degrees("std", ddof)?.into_pyobject(py)?.into_any();
+        Ok(aggregate("std", this, Some(ddof.unbind())))
+    }
+
+    /// The value of the row that is `n` places before, in `ColumnCollection.over`.
+    ///
+    /// Args:
+    ///     n: The number of places, 0 or more.
+    ///     default: The value where there is no such row: an expression of this row, or a constant.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm"], "day": [1, 2], "mm": [3, 5]})
+    ///     >>> def build(scope):
+    ///     ...     days = scope.column_collection(rain)
+    ///     ...     return days.over("city", "day", before=ps.col("mm").lag()).capture()
+    ///     >>> [changes["before"].to_pylist() for _, changes in ps.example(build).extract()]
+    ///     [[None, 3]]
+    #[pyo3(signature = (n=1, *, default=None))]
+    fn lag(
+        this: Py<Self>,
+        py: Python<'_>,
+        n: u32,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Aggregate> {
+        let argument = (n, default).into_pyobject(py)?.into_any();
+        Ok(aggregate("lag", this, Some(argument.unbind())))
+    }
+
+    /// The value of the row that is `n` places after, in `ColumnCollection.over`.
+    ///
+    /// Args:
+    ///     n: The number of places, 0 or more.
+    ///     default: As in `lag`.
+    ///
+    /// Examples:
+    ///     >>> import pyarrow as pa
+    ///     >>> import pointstamp as ps
+    ///     >>> rain = pa.table({"city": ["Ulm", "Ulm"], "day": [1, 2], "mm": [3, 5]})
+    ///     >>> def build(scope):
+    ///     ...     days = scope.column_collection(rain)
+    ///     ...     return days.over("city", "day", after=ps.col("mm").lead(default=0)).capture()
+    ///     >>> [changes["after"].to_pylist() for _, changes in ps.example(build).extract()]
+    ///     [[5, 0]]
+    #[pyo3(signature = (n=1, *, default=None))]
+    fn lead(
+        this: Py<Self>,
+        py: Python<'_>,
+        n: u32,
+        default: Option<Py<PyAny>>,
+    ) -> PyResult<Aggregate> {
+        let argument = (n, default).into_pyobject(py)?.into_any();
+        Ok(aggregate("lead", this, Some(argument.unbind())))
+    }
+
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
         let relation = match op {
             CompareOp::Eq => Relation::Eq,
@@ -844,6 +931,16 @@ fn typed_constant<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
         .map_err(Into::into)
 }
 
+/// The number that a divisor of squares is less than the number of values.
+fn degrees(function: &str, ddof: u8) -> PyResult<u8> {
+    if ddof > 1 {
+        return Err(PyValueError::new_err(format!(
+            "{function} takes ddof=1, for a sample, or ddof=0, for all values, not {ddof}"
+        )));
+    }
+    Ok(ddof)
+}
+
 /// The aggregate of a name of an expression's values.
 fn aggregate(function: &str, of: Py<Expression>, argument: Option<Py<PyAny>>) -> Aggregate {
     aggregate_expr(function.to_owned(), Some(of.into_any()), argument)
@@ -939,16 +1036,22 @@ pub(crate) fn call_expr(
             "there is no function {function:?}"
         )));
     };
-    let mut parts = Vec::with_capacity(of.len());
-    let mut deepest = 0;
-    for part in of {
-        let (part, depth) = match typed_constant(&part)? {
-            Some(typed) => typed.get().measured(),
-            None => measured(&part, 0)?,
-        };
-        deepest = deepest.max(depth);
-        parts.push(part);
-    }
+    let parts = of.iter().map(|part| match typed_constant(part)? {
+        Some(typed) => Ok(typed.get().measured()),
+        None => measured(part, 0),
+    });
+    called(function, argument, parts)
+}
+
+/// A call of a function with some parts.
+fn called(
+    function: Function,
+    argument: &str,
+    parts: impl Iterator<Item = PyResult<Measured>>,
+) -> PyResult<Expression> {
+    let (parts, depths): (Vec<_>, Vec<_>) =
+        parts.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+    let deepest = depths.into_iter().max().unwrap_or_default();
     Expression::around(deepest, || {
         Expr::Call(function, argument.into(), parts.into())
     })

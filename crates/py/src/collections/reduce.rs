@@ -9,7 +9,8 @@ use std::rc::Rc;
 use pointstamp_arrange::{Error, Lists, Reducer as Kernel, Rows};
 use pointstamp_engine::error::UserResult;
 use pointstamp_operators::collections::{
-    Aggregate, Exotic, Form, Place, Ranking, Reducer, Reduction as Native, reducer,
+    Aggregate, Exotic, Form, Frame as NativeFrame, Place, Ranking, Reducer, Reduction as Native,
+    WindowFunction as NativeFunction, Windowing, reducer,
 };
 use pointstamp_rows::{Cells, Row, RowBuf};
 use pyo3::exceptions::PyTypeError;
@@ -22,7 +23,7 @@ use super::values::{FromPython, ToPython};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::iterables::results_of;
-use crate::kinds::Reduction;
+use crate::kinds::{Frame, Reduction, WindowFunction};
 use crate::raised::{Raised, shown};
 use crate::tools::Tools;
 
@@ -53,6 +54,7 @@ fn reducer_of(
 ) -> PyResult<(Reducer, Form)> {
     let function = || Held::new(argument.clone().unbind());
     let native = match kind {
+        Reduction::Threshold if argument.is_none() => Native::Positive,
         Reduction::Threshold => return Ok((Reducer::new(Threshold(function())), Form::Key)),
         Reduction::Reduce => {
             let (function, name) = (function(), name.to_owned());
@@ -68,23 +70,33 @@ fn reducer_of(
         Reduction::SumOfFloats => Native::Sum { floats: true },
         Reduction::Mean => Native::Mean { floats: false },
         Reduction::MeanOfFloats => Native::Mean { floats: true },
-        Reduction::TopK => {
-            match argument.extract::<(Option<u128>, u128, Vec<(usize, bool, bool)>)>() {
-                Ok((count, offset, by)) => {
-                    let by = by.into_iter().map(|(part, descending, nulls_first)| Place {
-                        part,
-                        descending,
-                        nulls_first,
-                    });
-                    Native::Ranked(Ranking {
-                        by: by.collect(),
-                        offset,
-                        count: count.unwrap_or(u128::MAX),
-                    })
-                }
-                Err(_) => Native::TopK(most(argument)),
-            }
+        Reduction::TopK => Native::TopK(most(argument)),
+        Reduction::Ranked => {
+            let (count, offset, by): (Option<u128>, u128, Vec<_>) = argument.extract()?;
+            Native::Ranked(Ranking {
+                by: places(by),
+                offset,
+                count: count.unwrap_or(u128::MAX),
+            })
         }
+        Reduction::Over => {
+            type Function = (WindowFunction, Option<usize>, i64, Option<usize>);
+            let (by, frame, functions): (Vec<_>, Frame, Vec<Function>) = argument.extract()?;
+            let functions = functions.into_iter().map(window_function);
+            Native::Windowed(Windowing {
+                by: places(by),
+                frame: match frame {
+                    Frame::Range => NativeFrame::Range,
+                    Frame::Rows => NativeFrame::Rows,
+                    Frame::All => NativeFrame::All,
+                },
+                functions: functions.collect::<PyResult<_>>()?,
+            })
+        }
+        Reduction::Variance
+        | Reduction::VarianceOfAll
+        | Reduction::Deviation
+        | Reduction::DeviationOfAll => Native::OfColumns(aggregate(kind)?, 1),
         Reduction::OfColumns => {
             let (kind, width) = argument.extract()?;
             Native::OfColumns(aggregate(kind)?, width)
@@ -101,8 +113,48 @@ fn reducer_of(
     Ok(reducer(native, &exotic, name))
 }
 
+/// The places of an order, from the index of each part, whether it descends and whether nulls come first.
+fn places(by: Vec<(usize, bool, bool)>) -> Vec<Place> {
+    let places = by.into_iter().map(|(part, descending, nulls_first)| Place {
+        part,
+        descending,
+        nulls_first,
+    });
+    places.collect()
+}
+
+/// The window function of a kind, the part that it reads, a number of places, and the part of the default.
+fn window_function(
+    (kind, part, by, default): (WindowFunction, Option<usize>, i64, Option<usize>),
+) -> PyResult<NativeFunction> {
+    let of = || {
+        let message = || format!("{} is computed of a part of values", kind.label());
+        part.ok_or_else(|| PyTypeError::new_err(message()))
+    };
+    Ok(match kind {
+        WindowFunction::Number => NativeFunction::Number,
+        WindowFunction::Rank => NativeFunction::Rank,
+        WindowFunction::DenseRank => NativeFunction::DenseRank,
+        WindowFunction::Lag => NativeFunction::Shift {
+            part: of()?,
+            by,
+            default,
+        },
+        WindowFunction::First => NativeFunction::First { part: of()? },
+        WindowFunction::Last => NativeFunction::Last { part: of()? },
+        WindowFunction::Count => NativeFunction::Count { part },
+        WindowFunction::Sum | WindowFunction::SumOfFloats => NativeFunction::Sum {
+            part: of()?,
+            floats: kind == WindowFunction::SumOfFloats,
+        },
+        WindowFunction::Min => NativeFunction::Min { part: of()? },
+        WindowFunction::Max => NativeFunction::Max { part: of()? },
+    })
+}
+
 /// The aggregate of this kind.
 fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
+    let variance = |sample, root| Aggregate::Variance { sample, root };
     Ok(match kind {
         Reduction::Count => Aggregate::Count,
         Reduction::Distinct => Aggregate::DistinctCount,
@@ -112,6 +164,10 @@ fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
         Reduction::SumOfFloats => Aggregate::Sum { floats: true },
         Reduction::Mean => Aggregate::Mean { floats: false },
         Reduction::MeanOfFloats => Aggregate::Mean { floats: true },
+        Reduction::Variance => variance(true, false),
+        Reduction::VarianceOfAll => variance(false, false),
+        Reduction::Deviation => variance(true, true),
+        Reduction::DeviationOfAll => variance(false, true),
         _ => {
             return Err(PyTypeError::new_err(format!(
                 "{} is not computed of a part of values",

@@ -152,19 +152,22 @@ pub(crate) struct Loop {
     open: ThreadBound<RefCell<Option<Variable>>>,
 }
 
-/// Returns a collection that is defined later: the loop's end, and its stream.
+/// Returns a collection that is defined later: the loop's end, and its stream. With a number of turns, later ones are
+/// dropped.
 #[pyfunction]
+#[pyo3(signature = (scope, step, missing, turns=None))]
 pub(crate) fn follow(
     scope: &Scope,
     step: &Bound<'_, PyAny>,
     missing: String,
+    turns: Option<u64>,
 ) -> PyResult<(Loop, Stream)> {
     let home = scope.scope.home();
     let scope = scope.scope.get()?;
     let summary = summary_from_py(step, scope.dims())?;
     let (variable, stream) =
         Variable::new(scope, summary, missing).map_err(IntoException::into_exception)?;
-    let open = ThreadBound::new(home, RefCell::new(Some(variable)));
+    let open = ThreadBound::new(home, RefCell::new(Some(variable.with_turns(turns))));
     Ok((Loop { open }, Stream::of(home, stream)))
 }
 

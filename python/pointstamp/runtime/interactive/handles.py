@@ -154,6 +154,20 @@ class Live:
     def _repr_html_(self) -> str:
         return to_svg(self.graph, self._root())
 
+    def _sizes(self, timeout: float | None = None) -> dict[str, tuple[int, int, int]]:
+        """The rows, bytes in memory and bytes on disk that operators keep, by their names.
+
+        Operators of one name are added up, and so are workers.
+        """
+        wait_for = self._flow.waiting(f"the sizes of {self.name!r}", timeout)
+        [kept] = wait_for(self._flow.ask("sizes", worker=0))
+        found: dict[str, tuple[int, int, int]] = {}
+        for address, sizes in kept.items():
+            name = self.graph.operators[address].name
+            rows, memory, disk = map(sum, zip(found.get(name, (0, 0, 0)), sizes, strict=True))
+            found[name] = rows, memory, disk
+        return found
+
     def _root(self) -> tuple[int, ...]:
         return next(iter(self.graph.scopes))
 

@@ -148,8 +148,11 @@ class LiveQuery:
         batches = [] if self._changes is None else self._changes.to_batches()
         return in_order(self._schema, batches, self._order, self._hidden)
 
-    def explain(self) -> str:
-        """Returns the plan of the query: a line for each operation, with what it reads and keeps.
+    def explain(self, *, sizes: bool = False) -> str:
+        """Returns the plan of the query: a line for each operation, with what it reads.
+
+        Args:
+            sizes: Whether the arrangements follow, the largest first, with their rows and bytes.
 
         Examples:
             >>> import pyarrow as pa
@@ -159,7 +162,15 @@ class LiveQuery:
             ...     print(len(many.explain().splitlines()) > 3)
             True
         """
-        return self._plan
+        if not sizes:
+            return self._plan
+        kept = sorted(self._live._sizes().items(), key=lambda one: (-one[1][1] - one[1][2], one[0]))
+        width = max((len(name) for name, _ in kept), default=0)
+        lines = [
+            f"{name:{width}}  {rows:,} rows, {memory:,} bytes" + (f", {disk:,} on disk" if disk else "")
+            for name, (rows, memory, disk) in kept
+        ]
+        return "\n".join([self._plan, "", "kept:", *(lines or ["nothing"])])
 
     def close(self) -> None:
         """Ends the dataflow of the query.

@@ -271,6 +271,16 @@ class _Serving:
         quick = None if seconds is None else seconds / 4
         return str(what_holds(self._worker._collector, self._worker._engine, awaited, quick))
 
+    def do_sizes(self, _: int | None, flow: int) -> dict[tuple[int, ...], list[int]]:
+        """Returns the rows, bytes in memory and bytes on disk that each operator of a dataflow keeps."""
+        number, found = self._flows[flow].number, {}
+        for said in self._worker._collector.data(self._worker._engine):
+            for address, *sizes in said.get("kept", ()):
+                if address[0] == number:
+                    sums = found.setdefault(tuple(address), [0] * len(sizes))
+                    sums[:] = map(sum, zip(sums, sizes, strict=True))
+        return found
+
     def do_refuse(self, _: int | None, error: Exception) -> None:
         raise error
 

@@ -10,15 +10,14 @@ use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
 use arrow_arith::numeric::{add, add_wrapping, div, mul, mul_wrapping, sub, sub_wrapping};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Datum, Scalar, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum};
 use arrow_cast::cast;
-use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType};
-use arrow_select::take::take;
 use pointstamp_rows::expressions::{Expr, Nulls, Op, Relation, Source};
 use pointstamp_rows::{Row, RowBuf};
 
 use super::constants::constant;
+use super::kernels::values::{Value, combined, comparison};
 use super::plain::{PlainColumns, Shape, one_zero, only_true};
 
 /// Returns the columns that expressions make of columns; nothing where rows have to decide.
@@ -64,55 +63,21 @@ pub(crate) fn shape<'a>(columns: &'a PlainColumns, expr: &Expr) -> Option<Shape<
     })
 }
 
-/// The value of an expression for each row.
-enum Value {
-    Column(ArrayRef),
-    /// One value, which all rows have.
-    Constant(ArrayRef),
+/// The numbers as floats, as Python converts them; `None` for other values, and for integers of more than
+/// 64 bits.
+fn floats(value: &Value) -> Option<Value> {
+    match value.array().data_type() {
+        DataType::Float64 => Some(value.with(Arc::clone(value.array()))),
+        DataType::Int64 => Some(value.with(cast(value.array(), &DataType::Float64).ok()?)),
+        _ => None,
+    }
 }
 
-impl Value {
-    fn array(&self) -> &ArrayRef {
-        let (Value::Column(array) | Value::Constant(array)) = self;
-        array
-    }
-
-    fn data_type(&self) -> &DataType {
-        self.array().data_type()
-    }
-
-    /// The same, with another array.
-    fn with(&self, array: ArrayRef) -> Value {
-        match self {
-            Value::Column(_) => Value::Column(array),
-            Value::Constant(_) => Value::Constant(array),
-        }
-    }
-
-    /// The value as an argument of Arrow's kernels.
-    fn datum(&self) -> Box<dyn Datum> {
-        match self {
-            Value::Column(array) => Box::new(Arc::clone(array)),
-            Value::Constant(array) => Box::new(Scalar::new(Arc::clone(array))),
-        }
-    }
-
-    /// The numbers as floats, as Python converts them; `None` for other values, and for integers of more than
-    /// 64 bits.
-    fn floats(&self) -> Option<Value> {
-        match self.data_type() {
-            DataType::Float64 => Some(self.with(Arc::clone(self.array()))),
-            DataType::Int64 => Some(self.with(cast(self.array(), &DataType::Float64).ok()?)),
-            _ => None,
-        }
-    }
-
-    /// Whether all are integers that are floats, too, so that they are compared with floats as such.
-    fn are_exact(&self) -> bool {
-        let exact = |value: &i64| value.unsigned_abs() <= 1 << 53;
-        let ints = self.array().as_primitive_opt::<Int64Type>();
-        ints.is_some_and(|ints| ints.values().iter().all(exact))
-    }
+/// Whether all are integers that are floats, too, so that they are compared with floats as such.
+fn are_exact(value: &Value) -> bool {
+    let exact = |value: &i64| value.unsigned_abs() <= 1 << 53;
+    let ints = value.array().as_primitive_opt::<Int64Type>();
+    ints.is_some_and(|ints| ints.values().iter().all(exact))
 }
 
 /// The columns that expressions read.
@@ -124,13 +89,7 @@ struct Columns<'a> {
 impl Columns<'_> {
     /// The column that an expression is.
     fn column(&self, expr: &Expr) -> Option<ArrayRef> {
-        match self.value(expr)? {
-            Value::Column(array) => Some(array),
-            Value::Constant(array) => {
-                let first = UInt32Array::from(vec![0; self.columns.len()]);
-                take(&array, &first, None).ok()
-            }
-        }
+        self.value(expr)?.spread(self.columns.len()).ok()
     }
 
     fn value(&self, expr: &Expr) -> Option<Value> {
@@ -141,7 +100,10 @@ impl Columns<'_> {
             Expr::Constant(row) => Value::Constant(constant(row)?),
             Expr::Binary(op @ (Op::Add | Op::Sub | Op::Mul), a, b) => {
                 let (a, b) = self.both(a, b)?;
-                if [&a, &b].iter().any(|of| *of.data_type() != DataType::Int64) {
+                if [&a, &b]
+                    .iter()
+                    .any(|of| *of.array().data_type() != DataType::Int64)
+                {
                     return None;
                 }
                 let kernel = match op {
@@ -153,7 +115,7 @@ impl Columns<'_> {
             }
             Expr::Floats(op, a, b) => {
                 let (a, b) = self.both(a, b)?;
-                let (a, b) = (a.floats()?, b.floats()?);
+                let (a, b) = (floats(&a)?, floats(&b)?);
                 let kernel = match op {
                     Op::Add => add_wrapping,
                     Op::Sub => sub_wrapping,
@@ -201,7 +163,7 @@ impl Columns<'_> {
     }
 
     fn compared(&self, relation: Relation, a: Value, b: Value) -> Option<BooleanArray> {
-        let (a, b) = match (a.data_type(), b.data_type()) {
+        let (a, b) = match (a.array().data_type(), b.array().data_type()) {
             (DataType::Null, _) | (_, DataType::Null) => {
                 return Some(BooleanArray::new_null(self.columns.len()));
             }
@@ -214,19 +176,11 @@ impl Columns<'_> {
                 let ints = b.with(cast(b.array(), wide).ok()?);
                 (a, ints)
             }
-            (DataType::Int64, DataType::Float64) if a.are_exact() => (a.floats()?, b),
-            (DataType::Float64, DataType::Int64) if b.are_exact() => (a, b.floats()?),
+            (DataType::Int64, DataType::Float64) if are_exact(&a) => (floats(&a)?, b),
+            (DataType::Float64, DataType::Int64) if are_exact(&b) => (a, floats(&b)?),
             _ => return None,
         };
-        let kernel = match relation {
-            Relation::Eq => cmp::eq,
-            Relation::Ne => cmp::neq,
-            Relation::Lt => cmp::lt,
-            Relation::Le => cmp::lt_eq,
-            Relation::Gt => cmp::gt,
-            Relation::Ge => cmp::gt_eq,
-        };
-        let made = kernel(&*a.datum(), &*b.datum()).ok()?;
+        let made = comparison(relation)(&*a.datum(), &*b.datum()).ok()?;
         let constant = matches!((&a, &b), (Value::Constant(_), Value::Constant(_)));
         Some(if constant {
             self.spread(&a, made)
@@ -255,10 +209,7 @@ fn apply(
     b: &Value,
 ) -> Option<Value> {
     let made = kernel(&*a.datum(), &*b.datum()).ok()?;
-    Some(match (a, b) {
-        (Value::Constant(_), Value::Constant(_)) => Value::Constant(made),
-        _ => Value::Column(made),
-    })
+    Some(combined(a, b, made))
 }
 
 /// Whether one of the floats, of which there is one zero, is 0.

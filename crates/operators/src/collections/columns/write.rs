@@ -6,7 +6,6 @@ use arrow_array::builder::{LargeBinaryBuilder, LargeStringBuilder};
 use arrow_array::{
     Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, NullArray, UInt64Array,
 };
-use arrow_cast::cast;
 use arrow_schema::{DataType, Field, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::{Physical, from_physical, physical};
@@ -133,10 +132,6 @@ fn column_of(array: &ArrayRef, field: &Field) -> Option<ArrayRef> {
     };
     if !fits || (!field.is_nullable() && array.logical_null_count() > 0) {
         return None;
-    }
-    if data_type.is_decimal() && *array.data_type() == D::Int64 {
-        let digits = cast(array, &D::Decimal128(38, 0)).ok()?;
-        return from_physical(&digits, data_type).ok();
     }
     from_physical(array, data_type).ok()
 }

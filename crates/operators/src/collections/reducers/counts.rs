@@ -1,4 +1,4 @@
-//! Counts of the values of keys, and keys that have any.
+//! Counts of the values of keys, and keys that have any, once or as often.
 //!
 //! Cost: linear in the number of unlike values.
 
@@ -28,6 +28,29 @@ impl Kernel<Cells, Cells, Cells> for Distinct {
     }
 }
 
+/// Each key as often as it is there; not where its count is negative.
+pub(super) struct Positive;
+
+impl Kernel<Cells, Cells, Cells> for Positive {
+    fn reduce(&mut self, keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
+        for index in 0..inputs.len() {
+            let count = total(inputs, index);
+            if count > 0 {
+                let diff = i64::try_from(count).map_err(|_| too_large(keys, index, count))?;
+                outputs.push(Row::UNIT, diff);
+            }
+            outputs.end();
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_large(keys: &Cells, index: usize, total: i128) -> Error {
+    let key = RowBuf::of(keys.get(index));
+    Error::Caller(crate::Error::CountTooLarge { key, total }.into())
+}
+
 /// Writes the number of values of each key.
 pub(super) fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cells>) -> Done {
     let mut row = RowBuf::default();
@@ -35,11 +58,7 @@ pub(super) fn count(keys: &Cells, inputs: &Lists<Cells>, outputs: &mut Lists<Cel
         match (total(inputs, index), i64::try_from(total(inputs, index))) {
             (0, _) => {}
             (_, Ok(total)) => outputs.push(row.int(total), 1),
-            (total, Err(_)) => {
-                let key = RowBuf::of(keys.get(index));
-                let error = crate::Error::CountTooLarge { key, total };
-                return Err(Error::Caller(error.into()));
-            }
+            (total, Err(_)) => return Err(too_large(keys, index, total)),
         }
         outputs.end();
     }

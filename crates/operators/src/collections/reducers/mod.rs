@@ -15,37 +15,43 @@ mod ranked;
 mod reduction;
 mod several;
 mod sums;
+mod variance;
+mod windowed;
 
 use std::rc::Rc;
 
 use self::columns::OfColumns;
-use self::counts::{Distinct, count, distinct_count};
+use self::counts::{Distinct, Positive, count, distinct_count};
 use self::extremes::{Greatest, Least, least_of_any};
 use self::ranked::Ranked;
 use self::reduction::BoxedReducer;
 use self::several::{Part, Several};
 use self::sums::Sum;
+use self::variance::Variance;
+use self::windowed::Windowed;
 use super::arrange::Form;
 use super::exotic::Exotic;
 use super::reduce::Reducer;
 
-pub use self::reduction::{Aggregate, Place, Ranking, Reduction};
+pub use self::reduction::{Aggregate, Frame, Place, Ranking, Reduction, WindowFunction, Windowing};
 
 /// Creates the reducer of the named operator, and returns it with the form of its results.
 pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Reducer, Form) {
     let form = match reduction {
-        Reduction::Distinct => Form::Key,
+        Reduction::Distinct | Reduction::Positive => Form::Key,
         _ => Form::Pair,
     };
     let of_aggregate = |aggregate| aggregate_reducer(aggregate, exotic, name);
     let reducer = match reduction {
         Reduction::Distinct => Reducer::new(Distinct),
+        Reduction::Positive => Reducer::new(Positive),
         Reduction::Count => Reducer::new(count),
         Reduction::Min { any_order: true } => Reducer::new(least_of_any),
         Reduction::Min { any_order: false } => Reducer::new(Least(Rc::clone(exotic))),
         Reduction::Max => Reducer::new(Greatest::one(exotic)),
         Reduction::TopK(count) => Reducer::new(Greatest::top(count, exotic)),
         Reduction::Ranked(ranking) => Reducer::new(Ranked(ranking)),
+        Reduction::Windowed(windowing) => Reducer::new(Windowed(windowing)),
         Reduction::Sum { floats } => Reducer::new(Sum::new(name, exotic, false, floats)),
         Reduction::Mean { floats } => Reducer::new(Sum::new(name, exotic, true, floats)),
         Reduction::Several(parts) => {
@@ -71,5 +77,6 @@ fn aggregate_reducer(aggregate: Aggregate, exotic: &Rc<dyn Exotic>, name: &str) 
         Aggregate::Max => Box::new(Greatest::one(exotic)),
         Aggregate::Sum { floats } => Box::new(Sum::new(name, exotic, false, floats)),
         Aggregate::Mean { floats } => Box::new(Sum::new(name, exotic, true, floats)),
+        Aggregate::Variance { sample, root } => Box::new(Variance { sample, root }),
     }
 }

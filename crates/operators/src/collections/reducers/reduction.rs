@@ -16,6 +16,8 @@ pub(super) type Done = Result<(), Error>;
 pub enum Reduction {
     /// The key once.
     Distinct,
+    /// The key as often as it is there; not where its count is negative.
+    Positive,
     /// The number of values.
     Count,
     /// The least value. With `any_order`, a deterministic one, among values that rows do not order as the host does.
@@ -29,6 +31,8 @@ pub enum Reduction {
     TopK(NonZeroU128),
     /// Some of the values, in an order of their parts.
     Ranked(Ranking),
+    /// The values, each with the results of window functions: a pair of the value and their tuple.
+    Windowed(Windowing),
     /// The sum.
     Sum {
         /// True for the values of a column of floats, in whose rows integers replace the floats that they
@@ -69,6 +73,80 @@ pub struct Place {
     pub nulls_first: bool,
 }
 
+/// The values of a key with functions of the values around each of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windowing {
+    /// The parts of values that decide about their order; then whole values do.
+    pub by: Vec<Place>,
+    /// The values of the order that aggregates are computed of.
+    pub frame: Frame,
+    /// The functions.
+    pub functions: Vec<WindowFunction>,
+}
+
+/// The values of an order that aggregates of a value are computed of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// The values up to this one.
+    Rows,
+    /// The values up to the last one that is alike in the parts of the order.
+    Range,
+    /// All values of the key.
+    All,
+}
+
+/// A function of the values around a value; indices are of parts of the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowFunction {
+    /// The place of the value, from 1 on.
+    Number,
+    /// The place of the first value that is alike.
+    Rank,
+    /// The number of unlike values up to this one.
+    DenseRank,
+    /// A part of the value that is so many places before; after, where the number is negative.
+    Shift {
+        /// The part.
+        part: usize,
+        /// The number of places.
+        by: i64,
+        /// The part of the value itself that is the result where there is no such place.
+        default: Option<usize>,
+    },
+    /// A part of the first value.
+    First {
+        /// The part.
+        part: usize,
+    },
+    /// A part of the last value of the frame.
+    Last {
+        /// The part.
+        part: usize,
+    },
+    /// The number of values of the frame, of which a part is not null.
+    Count {
+        /// The part; nothing to count all values.
+        part: Option<usize>,
+    },
+    /// The sum of a part.
+    Sum {
+        /// The part.
+        part: usize,
+        /// True for a column of floats.
+        floats: bool,
+    },
+    /// The least value of a part.
+    Min {
+        /// The part.
+        part: usize,
+    },
+    /// The greatest value of a part.
+    Max {
+        /// The part.
+        part: usize,
+    },
+}
+
 /// An aggregate of a part of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregate {
@@ -89,5 +167,12 @@ pub enum Aggregate {
     Mean {
         /// True for a column of floats.
         floats: bool,
+    },
+    /// The variance.
+    Variance {
+        /// True for that of a sample.
+        sample: bool,
+        /// True for its square root.
+        root: bool,
     },
 }

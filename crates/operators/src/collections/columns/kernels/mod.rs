@@ -10,7 +10,7 @@
 mod functions;
 mod node;
 mod typing;
-mod values;
+pub(super) mod values;
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use pointstamp_columnar::physical::to_physical;
 use pointstamp_rows::expressions::{Expr, Relation};
 
 use self::node::{Arithmetic, Kind, Node};
-use self::values::{Value, casted, combined};
+use self::values::{Value, casted, combined, comparison};
 use super::error::ColumnsError;
 use super::plain::{one_zero, only_true};
 
@@ -296,18 +296,10 @@ impl Batch<'_> {
 }
 
 fn compared(relation: Relation, a: &Value, b: &Value) -> Result<BooleanArray, ArrowError> {
-    let kernel = match relation {
-        Relation::Eq => cmp::eq,
-        Relation::Ne => cmp::neq,
-        Relation::Lt => cmp::lt,
-        Relation::Le => cmp::lt_eq,
-        Relation::Gt => cmp::gt,
-        Relation::Ge => cmp::gt_eq,
-    };
     if *a.array().data_type() == DataType::Null {
         return Ok(BooleanArray::new_null(a.array().len().max(b.array().len())));
     }
-    kernel(&*a.datum(), &*b.datum())
+    comparison(relation)(&*a.datum(), &*b.datum())
 }
 
 /// The result of typing an expression for plain values; nothing where it has a meaning only for the columns' own types.

@@ -6,33 +6,35 @@ use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::as_datetime_with_timezone;
 use arrow_array::timezone::Tz;
 use arrow_array::types::{Float64Type, TimestampMicrosecondType, TimestampNanosecondType};
-use arrow_array::{ArrayRef, Datum, LargeStringArray, Scalar as One, UInt32Array};
+use arrow_array::{ArrayRef, BooleanArray, Datum, LargeStringArray, Scalar as One, UInt32Array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_ord::cmp;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use arrow_select::take::take;
+use pointstamp_rows::expressions::Relation;
 
 /// The value of a node for each row.
-pub(super) enum Value {
+pub(crate) enum Value {
     Column(ArrayRef),
     /// One value, which all rows have.
     Constant(ArrayRef),
 }
 
 impl Value {
-    pub(super) fn datum(&self) -> Box<dyn Datum> {
+    pub(crate) fn datum(&self) -> Box<dyn Datum> {
         match self {
             Value::Column(array) => Box::new(Arc::clone(array)),
             Value::Constant(array) => Box::new(One::new(Arc::clone(array))),
         }
     }
 
-    pub(super) fn array(&self) -> &ArrayRef {
+    pub(crate) fn array(&self) -> &ArrayRef {
         let (Value::Column(array) | Value::Constant(array)) = self;
         array
     }
 
     /// The same, of another array.
-    pub(super) fn with(&self, array: ArrayRef) -> Value {
+    pub(crate) fn with(&self, array: ArrayRef) -> Value {
         match self {
             Value::Column(_) => Value::Column(array),
             Value::Constant(_) => Value::Constant(array),
@@ -40,7 +42,7 @@ impl Value {
     }
 
     /// A column of so many rows.
-    pub(super) fn spread(self, len: usize) -> Result<ArrayRef, ArrowError> {
+    pub(crate) fn spread(self, len: usize) -> Result<ArrayRef, ArrowError> {
         match self {
             Value::Column(array) => Ok(array),
             Value::Constant(array) => take(&array, &UInt32Array::from(vec![0; len]), None),
@@ -49,10 +51,24 @@ impl Value {
 }
 
 /// The value of a kernel's result: constant where both arguments are.
-pub(super) fn combined(a: &Value, b: &Value, made: ArrayRef) -> Value {
+pub(crate) fn combined(a: &Value, b: &Value, made: ArrayRef) -> Value {
     match (a, b) {
         (Value::Constant(_), Value::Constant(_)) => Value::Constant(made),
         _ => Value::Column(made),
+    }
+}
+
+/// The kernel of a comparison.
+pub(crate) fn comparison(
+    relation: Relation,
+) -> fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError> {
+    match relation {
+        Relation::Eq => cmp::eq,
+        Relation::Ne => cmp::neq,
+        Relation::Lt => cmp::lt,
+        Relation::Le => cmp::lt_eq,
+        Relation::Gt => cmp::gt,
+        Relation::Ge => cmp::gt_eq,
     }
 }
 

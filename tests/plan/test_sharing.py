@@ -1,0 +1,118 @@
+"""Nodes of collections that compute the same are made once, and others never are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import pointstamp as ps
+from pointstamp import col, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SALES = pa.table({"shop": [1, 2, 1], "price": [3, 4, 5], "day": [1, 1, 2]})
+SHOPS = pa.table({"shop": [1, 2], "city": ["Ulm", "Bonn"]})
+
+
+def made(build: Callable[[ps.ColumnCollection, ps.ColumnCollection], Any]) -> tuple[list[str], list[Any]]:
+    """The titles of the lowered steps, and the contents of the captures that a function returns."""
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            sales, shops = scope.column_collection(SALES), scope.column_collection(SHOPS)
+            captured = [result.capture() for result in build(sales, shops)]
+        worker.run()
+        steps = str(scope.plan(lowered=True)).splitlines()
+        return steps, [one.extract() for one in captured]
+
+    steps, found = ps.execute(main)[0]
+    return steps, [[(time, batch.to_pylist()) for time, batch in one] for one in found]
+
+
+def count(steps: list[str], title: str) -> int:
+    return sum(title in step for step in steps)
+
+
+def test_equal_joins_are_one() -> None:
+    steps, (first, second) = made(
+        lambda sales, shops: [sales.join(shops, "shop").filter(col("price") > 3) for _ in range(2)]
+    )
+    assert (count(steps, " join"), count(steps, "arranged by key"), count(steps, "filter")) == (1, 2, 1)
+    assert first == second
+    assert len(first[0][1]) == 2
+
+
+def test_names_of_columns_do_not_matter() -> None:
+    def build(sales: ps.ColumnCollection, shops: ps.ColumnCollection) -> Any:
+        other = sales.rename({"price": "cost"})
+        return [
+            sales.select("shop", a=col("price") + 1).aggregate("shop", n=ps.col("a").sum()),
+            other.select("shop", b=col("cost") + 1).aggregate("shop", m=ps.col("b").sum()),
+        ]
+
+    steps, (first, second) = made(build)
+    assert count(steps, "aggregate") == 1
+    assert [row["n"] for row in first[0][1]] == [row["m"] for row in second[0][1]] == [10, 5]
+
+
+def test_other_arguments_are_others() -> None:
+    def build(sales: ps.ColumnCollection, shops: ps.ColumnCollection) -> Any:
+        return [
+            sales.filter(col("price") > 3),
+            sales.filter(col("price") > 4),
+            sales.filter(col("day") > 3),
+            sales.filter(col("price") > 3.0),
+            sales.aggregate("shop", n=col("price").sum()),
+            sales.aggregate("shop", n=col("price").min()),
+            sales.aggregate("shop", n=col("price").var()),
+            sales.aggregate("shop", n=col("price").std()),
+            sales.top_k(1, "price", by="shop"),
+            sales.top_k(2, "price", by="shop"),
+            sales.over("shop", "day", n=ps.rank()),
+            sales.over("shop", "day", n=ps.row_number()),
+            sales.over("shop", "day", frame="rows", n=ps.rank()),
+        ]
+
+    steps, found = made(build)
+    assert [count(steps, title) for title in ("filter", "aggregate", " top_k", " over")] == [4, 4, 2, 3]
+    assert len(found[0][0][1]) == 2
+
+
+def test_functions_of_the_program_and_names_are_kept() -> None:
+    calls = []
+
+    def noted(pair: Any) -> Any:
+        calls.append(pair)
+        return pair
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            pairs = scope.collection([(1, 2), (3, 4)])
+            pairs.map(noted).probe()
+            pairs.map(noted).probe()
+            pairs.distinct(name="first").probe()
+            pairs.distinct(name="second").probe()
+            pairs.map((record[1], record[0])).distinct().probe()
+            pairs.map((record[1], record[0])).distinct().probe()
+        worker.run()
+        return str(scope.plan(lowered=True)).splitlines()
+
+    steps = ps.execute(main)[0]
+    assert len(calls) == 4
+    assert (count(steps, "first"), count(steps, "second"), count(steps, " distinct")) == (1, 1, 1)
+
+
+def test_queries_share_what_they_compute_alike() -> None:
+    query = "select city, sum(price) as total from sales join shops on sales.shop = shops.shop group by city"
+
+    def build(sales: ps.ColumnCollection, shops: ps.ColumnCollection) -> Any:
+        of_all = sales.scope.sql(query, sales=sales, shops=shops)
+        dear = sales.scope.sql(f"{query} having sum(price) > 5", sales=sales, shops=shops)
+        return [of_all, dear]
+
+    steps, (of_all, dear) = made(build)
+    assert count(steps, "inner join on sales.shop = shops.shop  ") == 1
+    assert [row["total"] for row in of_all[0][1]] == [4, 8]
+    assert [row["total"] for row in dear[0][1]] == [8]
