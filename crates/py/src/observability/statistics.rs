@@ -51,6 +51,11 @@ pub(crate) fn statistics(
     told.set_item("busy", engine.has_work())?;
     told.set_item("in_flight", snapshot.in_flight)?;
     told.set_item("high_water", engine.high_water())?;
+    let undrained = engine.undrained();
+    told.set_item(
+        "undrained",
+        undrained.iter().map(|(_, name)| name).collect::<Vec<_>>(),
+    )?;
     if let Some(budget) = engine.resource::<Budget>() {
         let traffic = budget.traffic();
         let told_budget = PyDict::new(py);
