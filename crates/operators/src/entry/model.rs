@@ -147,6 +147,19 @@ fn aggregate(list: &List, aggregate: Aggregate) -> Option<Value> {
             let count = Some(total(list)).filter(|count| *count != 0)?;
             Some(Value::Number(sum(list) / count as f64))
         }
+        #[allow(clippy::cast_precision_loss, reason = "counts are small")]
+        Aggregate::Variance { sample, root } => {
+            let count = total(list) as f64;
+            let divisor = count - f64::from(sample);
+            let mean = sum(list) / count;
+            let squares = list.iter().map(|(value, count)| {
+                let distance = value.number() - mean;
+                distance * distance * *count as f64
+            });
+            let variance = squares.sum::<f64>() / divisor;
+            let made = if root { variance.sqrt() } else { variance };
+            (divisor > 0.0).then_some(Value::Number(made))
+        }
     }
 }
 
@@ -174,6 +187,14 @@ pub(crate) fn reduced(reduction: &Reduction, list: &List) -> List {
     let one = |result: Option<Value>| result.map(|value| (value, 1)).into_iter().collect();
     match reduction {
         Reduction::Distinct => one((total(list) > 0).then_some(Value::None)),
+        Reduction::Positive => {
+            let count = total(list);
+            (count > 0)
+                .then_some((Value::None, count))
+                .into_iter()
+                .collect()
+        }
+        Reduction::Windowed(_) => unreachable!("windows are compared with DuckDB's, from Python"),
         Reduction::Count => one(aggregate(list, Aggregate::Count)),
         Reduction::Min { .. } => one(aggregate(list, Aggregate::Min)),
         Reduction::Max => one(aggregate(list, Aggregate::Max)),
