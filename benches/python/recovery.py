@@ -1,15 +1,18 @@
 """Checkpoints: what they cost and write, and how soon a killed computation goes on.
 
-    python benches/python/recovery.py [--states N] [--records N] [--megabytes N] [--every SECONDS] [--turns N]
+    python benches/python/recovery.py [--states N] [--records N] [--pairs N] [--changes N] [--megabytes N]
+        [--every SECONDS] [--turns N] [--pathway PYTHON] [PART...]
 
-A figure with an aim in its unit, such as 50 ms, has the aim as its other side. The work is a state for each
-key, by a Python closure; at each moment 1 % of the keys change, and the next second another 1 %. Bytewax does
-the same work with its recovery, where it is installed.
+Parts: states, off, pairs, sizes, late, kill, bytewax, pathway, spark; all where none is named. A figure with an
+aim in its unit, such as 50 ms, has the aim as its other side. The work is a state for each key, by a
+Python closure, or pairs in an arrangement; at each moment 1 % of the keys change, and the next second another
+1 %. Bytewax, Pathway and Spark do the same work with states, where they are installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pickle
 import random
@@ -18,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from figures import leave
 
@@ -123,6 +127,44 @@ class Feeding(Source[tuple[int, int, Any]]):
         return self._feed
 
 
+class Pauses:
+    """Makes checkpoints in `main`, and notes the longest time without a result during each.
+
+    Args:
+        worker: The worker.
+        every: The seconds from one to the next.
+        moments: When there were results, in order.
+    """
+
+    def __init__(self, worker: ps.Worker, every: float, moments: list[float]) -> None:
+        self._worker = worker
+        self._every = every
+        self._moments = moments
+        self._made: ps.CheckpointHandle | None = None
+        self._first = 0
+        self._due = time.perf_counter() + every / 2
+        self.found: list[float] = []
+        """In milliseconds."""
+
+    def look(self) -> None:
+        """To be called between two steps."""
+        now = time.perf_counter()
+        if self._made is not None:
+            if self._made.done:
+                during = [*self._moments[self._first :], now]
+                self.found.append(longest_gap(during))
+                self._made = None
+                self._due = now + self._every
+        elif now >= self._due and self._moments:
+            self._first = len(self._moments) - 1
+            self._made = self._worker.checkpoint()
+
+
+def most(found: list[float]) -> float:
+    """Returns the 99th percentile."""
+    return sorted(found)[len(found) * 99 // 100] if found else 0.0
+
+
 class Run:
     """A dataflow with a state for each key, in `main`.
 
@@ -148,11 +190,17 @@ class Run:
     def _see(self, _time: Any, _records: list[Any]) -> None:
         self.moments.append(time.perf_counter())
 
-    def take(self, more: int) -> float:
-        """Has more records worked on; returns the seconds that it takes."""
+    def take(self, more: int, pauses: Pauses | None = None) -> float:
+        """Has more records worked on, while checkpoints are made; returns the seconds that it takes."""
         begin = time.perf_counter()
         self.feed.until += more
-        self.worker.step_while(lambda: self.feed._next < self.feed.until)
+
+        def goes_on() -> bool:
+            if pauses is not None:
+                pauses.look()
+            return self.feed._next < self.feed.until
+
+        self.worker.step_while(goes_on)
         self.feed.until += 1  # a batch that closes the time of the one before
         self.settle(self.final)
         return time.perf_counter() - begin
@@ -199,62 +247,130 @@ def settings(folder: Path | None, every: float | None) -> ps.Config:
     return ps.Config(checkpoint=None if folder is None else ps.Checkpoint(folder, every=every, keep=1))
 
 
-def steady(states: int, records: int, folder: Path | None, every: float) -> tuple[float, list[float]]:
-    """Returns the seconds that records take, with all states there, and the gaps between results, in ms."""
+class Steady(NamedTuple):
+    """The result of a run in which all states are there.
 
-    def main(worker: ps.Worker) -> tuple[float, list[float]]:
+    Attributes:
+        seconds: That the records take.
+        gap: The longest time between two results, in milliseconds.
+        pauses: During each checkpoint the longest time without a result, in milliseconds.
+    """
+
+    seconds: float
+    gap: float
+    pauses: list[float]
+
+
+def longest_gap(moments: list[float]) -> float:
+    """Returns the longest time between two moments, in milliseconds."""
+    return 1000 * max(moments[at + 1] - moments[at] for at in range(len(moments) - 1))
+
+
+def steady(states: int, records: int, folder: Path | None, every: float) -> Steady:
+    """Has records change states, with or without checkpoints."""
+
+    def main(worker: ps.Worker) -> Steady:
         run = Run(worker, Feed(states))
         run.take(0)
         if folder is not None:
             run.checkpoint()
         run.moments.clear()
-        seconds = run.take(records)
-        gaps = [1000 * (after - before) for before, after in zip(run.moments, run.moments[1:], strict=False)]
+        pauses = None if folder is None else Pauses(worker, every, run.moments)
+        seconds = run.take(records, pauses)
         run.feed.ended = True
-        return seconds, gaps
+        return Steady(seconds, longest_gap(run.moments), [] if pauses is None else pauses.found)
 
-    return ps.execute(main, config=settings(folder, every))[0]
+    return ps.execute(main, config=settings(folder, None))[0]
 
 
-def throughput(states: int, records: int, every: float, turns: int) -> None:
+def changed(pairs: int, changes: int, folder: Path | None, every: float) -> Steady:
+    """Has pairs of an arrangement change, 1,000 at a time, with or without checkpoints."""
+
+    def main(worker: ps.Worker) -> Steady:
+        with worker.dataflow() as scope:
+            handle, collection = scope.new_collection()
+            probe = collection.count().probe()
+        for start in range(0, pairs, 100 * BATCH):
+            handle.update_many(((key, 0), 1) for key in range(start, min(start + 100 * BATCH, pairs)))
+            worker.step()
+        handle.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        if folder is not None:
+            made = worker.checkpoint()
+            worker.step_while(lambda: not made.done)
+        drawn, values, some = random.Random(7), dict[int, int](), max(1, pairs // 100)
+        moments: list[float] = []
+        pauses = None if folder is None else Pauses(worker, every, moments)
+        begin = time.perf_counter()
+        for at in range(2, 2 + changes // BATCH):
+            base = int(time.monotonic()) % 100 * some
+            for key in {base + drawn.randrange(some) for _ in range(BATCH)}:
+                value = values.get(key, 0)
+                values[key] = value + 1
+                handle.update_many([((key, value), -1), ((key, value + 1), 1)])
+            handle.advance_to(at)
+            worker.step_while(lambda at=at: probe.less_than(at))
+            moments.append(time.perf_counter())
+            if pauses is not None:
+                pauses.look()
+        seconds = time.perf_counter() - begin
+        handle.close()
+        return Steady(seconds, longest_gap(moments), [] if pauses is None else pauses.found)
+
+    return ps.execute(main, config=settings(folder, None))[0]
+
+
+def throughput(what: str, count: int, measure: Callable[[Path | None], Steady], turns: int) -> None:
     """Measures the cost of checkpoints while the dataflow runs, and the longest time without a result."""
-    plain, kept, gaps, plain_gaps = [], [], [], []
+    plain, kept = [], []
     for _ in range(turns):
-        seconds, found = steady(states, records, None, every)
-        plain.append(seconds)
-        plain_gaps.append(max(found))
+        plain.append(measure(None))
         with tempfile.TemporaryDirectory() as folder:
-            seconds, found = steady(states, records, Path(folder), every)
-        kept.append(seconds)
-        gaps.append(max(found))
-    what = f"{records:,} records, {states:,} states, every={every:g}"
-    figure = leave(
-        SUBJECT,
-        what,
-        records / median(kept),
-        "without",
-        records / median(plain),
-        unit="/s",
-        aim=1 / 0.95,
-        rate=True,
-    )
+            kept.append(measure(Path(folder)))
+    ours, theirs = (count / median(one.seconds for one in all_of) for all_of in (kept, plain))
+    figure = leave(SUBJECT, what, ours, "without", theirs, unit="/s", aim=1 / 0.95, rate=True)
+    print(f"{what}: {ours:,.0f} a second, {1 / (figure.ratio or 1):.3f} of without checkpoints", flush=True)
+    pauses = [pause for one in kept for pause in one.pauses]
+    gap, plain_gap = (max(one.gap for one in all_of) for all_of in (kept, plain))
+    leave(SUBJECT, f"{what}: longest time without a result", gap, "without", plain_gap, unit="ms")
+    if pauses:
+        pause = f"{what}: longest pause of a checkpoint, 99th percentile"
+        leave(SUBJECT, pause, most(pauses), "the aim", 50, unit="ms", aim=1)
     print(
-        f"{what}: {figure.ours:,.0f} a second, {1 / (figure.ratio or 1):.3f} of without checkpoints",
+        f"longest time without a result: {gap:.0f} ms; without checkpoints {plain_gap:.0f} ms; pauses of "
+        f"{len(pauses)} checkpoints: {most(pauses):.0f} ms (99th percentile)",
         flush=True,
     )
-    leave(
-        SUBJECT,
-        "longest time without a result, beside without",
-        max(gaps),
-        "without",
-        max(plain_gaps),
-        unit="ms",
-    )
-    leave(SUBJECT, "longest time without a result", max(gaps), "the aim", 50, unit="ms", aim=1)
-    print(
-        f"longest time without a result: {max(gaps):.0f} ms; without checkpoints {max(plain_gaps):.0f} ms",
-        flush=True,
-    )
+
+
+def off(records: int, turns: int) -> None:
+    """Measures the cost of being able to make checkpoints, where none is made.
+
+    Without a location, a step looks at fewer flags than with one where no checkpoint is made. So what this
+    shows is more than what a computation without checkpoints pays.
+    """
+
+    def main(worker: ps.Worker) -> float:
+        feed = Feed(0)
+        with worker.dataflow() as scope:
+            numbers = scope.read(Feeding(feed), time=_time).map(_value).filter(bool)
+            numbers.exchange(hash).inspect_batch(lambda _time, _batch: None)
+        feed.until += records
+        begin = time.process_time()
+        worker.step_while(lambda: feed._next < feed.until)
+        feed.ended = True
+        worker.run()
+        return time.process_time() - begin
+
+    found: tuple[list[float], list[float]] = ([], [])
+    for _ in range(max(turns, 5)):
+        with tempfile.TemporaryDirectory() as folder:
+            for place, seconds in zip((None, Path(folder)), found, strict=True):
+                seconds += ps.execute(main, config=settings(place, None))
+    plain, able = map(median, found)
+    what = f"{records:,} records without state, a location and no checkpoint"
+    leave(SUBJECT, what, able, "no location", plain, aim=1.01)
+    print(f"{what}: {able / plain:.3f} of the processor time without a location", flush=True)
 
 
 def packs(folder: Path) -> dict[str, int]:
@@ -395,17 +511,37 @@ def beside_bytewax(states: int, records: int, every: float) -> None:
         rate=True,
     )
     print(f"Bytewax: {records / kept:,.0f} a second, {plain / kept:.3f} of without recovery", flush=True)
+    beside("Bytewax", states, records, kept, every)
+
+
+def beside(peer: str, states: int, records: int, seconds: float, every: float) -> None:
+    """Measures the same work with checkpoints, beside a peer that takes so many seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        ours, _ = steady(states, records, Path(folder), every)
-    leave(
-        SUBJECT,
-        f"{records:,} records, {states:,} states, with recovery, beside Bytewax",
-        records / ours,
-        "Bytewax",
-        records / kept,
-        unit="/s",
-        rate=True,
-    )
+        ours = steady(states, records, Path(folder), every).seconds
+    what = f"{records:,} records, {states:,} states, with recovery, beside {peer}"
+    leave(SUBJECT, what, records / ours, peer, records / seconds, unit="/s", rate=True)
+    print(f"{what}: {records / ours:,.0f} a second, {peer} {records / seconds:,.0f}", flush=True)
+
+
+def beside_program(peer: str, command: list[str], states: int, records: int, every: float) -> None:
+    """The same work with a peer, as a program that prints seconds without recovery and with it."""
+    try:
+        done = subprocess.run(
+            [*command, str(states), str(records), str(every)],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"{peer} is left out: {error}", flush=True)
+        return
+    found = json.loads(done.stdout.splitlines()[-1])
+    if found["without"] is not None:
+        what = f"{peer}: {records:,} records, every={every:g}"
+        plain = records / found["without"]
+        leave(SUBJECT, what, records / found["with"], "without", plain, unit="/s", rate=True)
+    beside(peer, states, records, found["with"], every)
 
 
 def main() -> None:
@@ -420,16 +556,51 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=5.0, help="seconds between checkpoints (default: 5)")
     parser.add_argument("--rounds", type=int, default=200, help="checkpoints whose bytes are counted")
     parser.add_argument("--turns", type=int, default=3, help="turns of each (default: 3)")
+    parser.add_argument(
+        "--pairs", type=int, default=10_000_000, help="pairs in an arrangement (default: 10,000,000)"
+    )
+    parser.add_argument("--changes", type=int, default=2_000_000, help="of pairs (default: 2,000,000)")
+    parser.add_argument(
+        "--pathway",
+        default="target/pathway/bin/python",
+        help="a Python that has Pathway (default: %(default)s)",
+    )
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="the parts to run (default: all)")
     options = parser.parse_args()
     if options.child is not None:
         child(options.child, options.states)
         return
-    throughput(options.states, options.records, options.every, options.turns)
-    sizes(options.megabytes, options.rounds)
-    late(options.every)
-    kill(options.state)
-    beside_bytewax(options.states, options.records, options.every)
+    states, records, every = options.states, options.records, options.every
+    pairs, changes, turns = options.pairs, options.changes, options.turns
+    here = Path(__file__).parent
+    pathway = [options.pathway, str(here / "recovery_pathway.py")]
+    spark = [sys.executable, str(here / "recovery_spark.py")]
+    parts: dict[str, Callable[[], None]] = {
+        "states": lambda: throughput(
+            f"{records:,} records, {states:,} states, every={every:g}",
+            records,
+            lambda folder: steady(states, records, folder, every),
+            turns,
+        ),
+        "off": lambda: off(records, turns),
+        "pairs": lambda: throughput(
+            f"{changes:,} changes of {pairs:,} pairs, every={every:g}",
+            changes,
+            lambda folder: changed(pairs, changes, folder, every),
+            turns,
+        ),
+        "sizes": lambda: sizes(options.megabytes, options.rounds),
+        "late": lambda: late(every),
+        "kill": lambda: kill(options.state),
+        "bytewax": lambda: beside_bytewax(states, records, every),
+        "pathway": lambda: beside_program("Pathway", pathway, states, records, every),
+        "spark": lambda: beside_program("Spark", spark, states, records, every),
+    }
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+    for part in options.parts or parts:
+        parts[part]()
 
 
 if __name__ == "__main__":

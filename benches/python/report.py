@@ -109,7 +109,8 @@ def benches(wheel: Path | None) -> list[Bench]:
             _python("recovery.py"),
             [
                 *("--states", "20000", "--records", "200000", "--megabytes", "5", "--state", "5"),
-                *("--every", "0.5", "--rounds", "20", "--turns", "1"),
+                *("--pairs", "100000", "--changes", "50000", "--every", "0.5", "--rounds", "20"),
+                *("--turns", "1"),
             ],
         ),
         Bench(

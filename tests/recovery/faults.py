@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,13 @@ class Campaign:
     again: int = 0
     """Runs with faults at random calls, each on what the last has left, in place of the above."""
     seed: int = 0
+
+
+GRACE = 2.0
+"""Seconds that the other processes have once the one with the faults has ended. Then they are killed.
+
+They may wait for it, because it was killed before they were connected.
+"""
 
 
 class Numbers(Source[dict[str, Any]]):
@@ -152,20 +160,33 @@ def fork(folder: Path, campaign: Campaign, fault: str | None) -> tuple[list[int]
     end = begun + LIMIT
     # Milliseconds after which all processes are killed, where no call is.
     moment = float(fault.partition("@")[2]) if fault is not None and fault.startswith("moment") else None
-    statuses: list[int] = []
+    statuses: dict[int, int] = {}
+    alone: float | None = None
+    while len(statuses) < len(children):
+        left = [child for child in children if child not in statuses]
+        for child in left:
+            if (found := os.waitpid(child, os.WNOHANG))[0]:
+                statuses[child] = os.waitstatus_to_exitcode(found[1])
+        now = time.monotonic()
+        if alone is None and statuses.get(children[campaign.where], 0):
+            alone = now + GRACE
+        if moment is not None and now >= begun + moment / 1000:
+            moment = None
+            kill(children, statuses)
+        elif alone is not None and now >= alone:
+            kill(children, statuses)
+        elif now >= end:
+            kill(children, statuses)
+            raise AssertionError(f"{fault} on {campaign}: it hangs; {said.read_text()}")
+        time.sleep(0.001)
+    return [statuses[child] for child in children], said.read_text() if said.exists() else ""
+
+
+def kill(children: list[int], ended: Container[int]) -> None:
+    """Kills the children that have not ended."""
     for child in children:
-        while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
-            if moment is not None and time.monotonic() >= begun + moment / 1000:
-                moment = None
-                for one in children[len(statuses) :]:
-                    os.kill(one, signal.SIGKILL)
-            if time.monotonic() >= end:
-                for one in children[len(statuses) :]:
-                    os.kill(one, signal.SIGKILL)
-                raise AssertionError(f"{fault} on {campaign}: it hangs; {said.read_text()}")
-            time.sleep(0.001)
-        statuses.append(os.waitstatus_to_exitcode(found[1]))
-    return statuses, said.read_text() if said.exists() else ""
+        if child not in ended:
+            os.kill(child, signal.SIGKILL)
 
 
 def check(folder: Path, campaign: Campaign, faults: list[str]) -> None:
