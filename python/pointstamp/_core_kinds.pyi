@@ -49,6 +49,7 @@ class PactKind:
     EXCHANGE_GROUP: ClassVar[PactKind]
     EXCHANGE_KEYS: ClassVar[PactKind]
     EXCHANGE_COLUMNS: ClassVar[PactKind]
+    EXCHANGE_COLUMN_GROUPS: ClassVar[PactKind]
     GATHER: ClassVar[PactKind]
     @property
     def label(self) -> str: ...

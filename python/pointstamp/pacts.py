@@ -47,6 +47,21 @@ class Pact:
         return f"{type(self).__name__}()"
 
 
+def _names(of: str, key: Any) -> list[str]:
+    """Returns the names of the columns of a key.
+
+    Raises:
+        TypeError: If it has none.
+    """
+    try:
+        columns = [key] if isinstance(key, str) else list(key)
+    except TypeError:
+        columns = []
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"the key of {of} is a function of a record, or the names of columns, not {key!r}")
+    return columns
+
+
 class Pipeline(Pact):
     """Records stay on their worker.
 
@@ -104,15 +119,7 @@ class Exchange(Pact):
             refuse_async("Exchange", key)
             self._key = key
             return
-        try:
-            columns = [key] if isinstance(key, str) else list(key)
-        except TypeError:
-            columns = []
-        if not columns or not all(isinstance(name, str) for name in columns):
-            raise TypeError(
-                f"the key of an exchange is a function of a record, or the names of columns, not {key!r}"
-            )
-        self._columns = columns
+        self._columns = _names("an exchange", key)
 
     def route(self, output: Output) -> tuple[PactKind, Any]:
         """By the function, or by the columns that the names stand for in the stream's schema.
@@ -171,40 +178,55 @@ class ByKey(Pact):
 
     Args:
         key: Called with each record, on the sending worker, also where there is only one. Left out, records
-            are pairs ``(key, value)``.
+            are pairs ``(key, value)``. On an `ArrowStream`, the name of the key's column, or a sequence of
+            names; a key of several columns is the tuple of their values.
 
     Raises:
-        TypeError: If the key is not callable.
+        TypeError: If the key is neither callable nor names.
 
     Examples:
         >>> import pointstamp as ps
         >>> ps.ByKey(lambda sale: sale["name"])  # doctest: +ELLIPSIS
         ByKey(<function ...>)
+        >>> ps.ByKey("name")  # of columns
+        ByKey(['name'])
     """
 
-    __slots__ = ("_key",)
+    __slots__ = ("_columns", "_key")
     kind = PactKind.EXCHANGE_FIRST
 
-    def __init__(self, key: Callable[[Any], Hashable] | None = None) -> None:
-        if key is not None:
-            if not callable(key):
-                raise TypeError(f"the key of ByKey is a function of a record, not {key!r}")
+    def __init__(self, key: Callable[[Any], Hashable] | str | Sequence[str] | None = None) -> None:
+        self._key: Callable[[Any], Hashable] | None = None
+        self._columns: list[str] | None = None
+        if callable(key):
             refuse_async("ByKey", key)
-        self._key = key
+            self._key = key
+        elif key is not None:
+            self._columns = _names("ByKey", key)
 
     def route(self, output: Output) -> tuple[PactKind, Any]:
-        """By the function, or by the first of the two things in each record."""
+        """By the function, the columns, or the first of the two things in each record."""
+        schema = output.schema
+        if self._columns is not None:
+            if schema is None:
+                raise TypeError(
+                    f"{self!r} names columns, and the stream carries records: give ByKey a function of a "
+                    "record"
+                )
+            return PactKind.EXCHANGE_COLUMN_GROUPS, schema.key(self._columns)
+        if schema is not None:
+            what = "pairs" if self._key is None else "a function of a record"
+            raise TypeError(
+                f"{self!r} is for {what}, and the stream carries columns: name the columns of the key, as in "
+                "ps.ByKey('name')"
+            )
         if self._key is None:
             return self.kind, None
-        if output.schema is not None:
-            raise TypeError(
-                f"{self!r} has a function of a record, and the stream carries columns: exchange it by the "
-                "names of columns, as in ps.Exchange('name'), or take its rows by to_records()"
-            )
         return PactKind.EXCHANGE_GROUP, self._key
 
     def __repr__(self) -> str:
-        return "ByKey()" if self._key is None else f"ByKey({self._key!r})"
+        by = self._columns if self._key is None else self._key
+        return "ByKey()" if by is None else f"ByKey({by!r})"
 
 
 class Gather(Pact):

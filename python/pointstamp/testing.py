@@ -190,6 +190,8 @@ class _Simulated:
         ]
         self._workers: list[_core.Worker | None] = [None] * config.workers
         self._left = [self._here] * processes
+        self.steps = 0
+        """The number of steps of a run that was not killed, without the last checkpoint."""
 
     def run(self) -> list[R]:
         with StoppedAtExit(*self._clusters):
@@ -217,6 +219,7 @@ class _Simulated:
                     join(threads, _PATIENCE, partial(self._end, threads))
                 raise
             whole = not any(cluster.stopped for cluster in self._clusters)
+            self.steps = self._simulation.steps
         finally:
             try:
                 self._end_checkpoints(whole)

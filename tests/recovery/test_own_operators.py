@@ -1,10 +1,11 @@
 """Custom operators declare their state, and resume with it."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
@@ -117,6 +118,80 @@ def test_state_by_key_goes_on_with_any_number_of_workers(tmp_path: Path, numbers
     run_until_stopped(program(add, stops=True), settings(tmp_path, before))
     results = ps.execute(program(add, stops=False), config=settings(tmp_path, after))
     assert all_of(results) == sorted((2, (name, 111)) for name in NAMES)
+
+
+COLUMNS = pa.schema([("name", pa.string()), ("place", pa.int64()), ("amount", pa.int64())])
+
+
+def column_totals(keys: Sequence[str]) -> Callable[[ps.Capability, ps.OperatorInfo], Callable[..., None]]:
+    """Sends the total of a key of columns after each row."""
+
+    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        states = info.state.states
+
+        def logic(input: Any, output: Any) -> None:
+            for cap, batch in input:
+                with output.session(cap) as session:
+                    for row in batch.to_pylist():
+                        key = tuple(row[name] for name in keys) if len(keys) > 1 else row[keys[0]]
+                        states[key] = states.get(key, 0) + row["amount"]
+                        session.give((row["name"], states[key]))
+
+        return logic
+
+    return build
+
+
+@pytest.mark.parametrize("keys", [["name"], ["place"], ["name", "place"]])
+@pytest.mark.parametrize("numbers", [(1, 3), (3, 2)])
+def test_state_by_columns_goes_on_with_any_number_of_workers(
+    tmp_path: Path, keys: list[str], numbers: tuple[int, int]
+) -> None:
+    def add(stream: ps.Stream[Any]) -> ps.Stream[Any]:
+        rows = stream.map(
+            lambda record: {"name": record[0], "place": int(record[0][5:]), "amount": record[1]}
+        )
+        pact = ps.ByKey(keys[0] if len(keys) == 1 else keys)
+        return rows.to_arrow(COLUMNS).unary_frontier(
+            pact, "totals", column_totals(keys), schema=None, state=ByName
+        )
+
+    before, after = numbers
+    run_until_stopped(program(add, stops=True), settings(tmp_path, before))
+    results = ps.execute(program(add, stops=False), config=settings(tmp_path, after))
+    assert all_of(results) == sorted((2, (name, 111)) for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("pact", "columns", "why"),
+    [
+        (ps.ByKey("name"), False, r"names columns, and the stream carries records: give ByKey a function"),
+        (
+            ps.ByKey(name_of),
+            True,
+            r"a function of a record, and the stream carries columns: name the columns",
+        ),
+        (ps.ByKey(), True, r"is for pairs, and the stream carries columns: name the columns"),
+    ],
+)
+def test_a_key_of_another_kind_of_stream_is_refused(pact: ps.Pact, columns: bool, why: str) -> None:
+    def build(scope: ps.Scope) -> None:
+        stream: Any = scope.to_stream([("ann", 1)])
+        if columns:
+            stream = stream.map(lambda one: {"name": one[0]}).to_arrow(pa.schema([("name", pa.string())]))
+        stream.unary(pact, "totals", totals, schema=None, state=ByName)
+
+    with pytest.raises(TypeError, match=why):
+        ps.example(build)
+
+
+@pytest.mark.parametrize("key", [3, [], [1], ()])
+def test_a_key_is_a_function_or_names(key: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"the key of ByKey is a function of a record, or the names of columns"
+    ):
+        ps.ByKey(key)
 
 
 @pytest.mark.parametrize("numbers", [(1, 1), (2, 2), (1, 3), (3, 2)])

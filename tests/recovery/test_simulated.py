@@ -13,7 +13,12 @@ from effort import examples
 from pointstamp.connectors import PartitionReader, Sink, SinkWriter, Source
 from pointstamp.connectors.positions import is_shown
 from pointstamp.connectors.protocol import Position
-from pointstamp.testing import simulate
+from pointstamp.testing import _Simulated, simulate
+from random_dataflows import Data, Steps, dataflow, model, programs, written
+from random_dataflows import inputs as model_inputs
+
+OUTCOMES: Counter[str] = Counter()
+"""The simulated programs by what became of them: the seeds that are drawn decide it."""
 
 
 class Target(Sink):
@@ -167,6 +172,74 @@ def test_what_is_killed_at_any_step_goes_on(
         if "the computation has ended" not in str(error):
             raise
     assert sums(target.rows) == sums(whole.rows)
+
+
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=programs,
+    data=model_inputs,
+    workers=st.integers(1, 3),
+    seed=st.integers(0, 2**32),
+    at=st.floats(0.05, 1),
+)
+def test_random_programs_are_killed_and_go_on(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: Steps,
+    data: list[tuple[int, int]],
+    workers: int,
+    seed: int,
+    at: float,
+) -> None:
+    """The programs of `tests/model`, with loops, killed at a part of the steps that they take."""
+    of_time: Data = defaultdict(Counter)
+    for time, record in data:
+        of_time[(time,)][record] += 1
+    expected = {written(time): records for time, records in model(steps, of_time).items()}
+    batches = [in_order([[item] for item in data[partition::2]]) for partition in range(2)]
+
+    def killed(kill_at: float | None) -> tuple[_Simulated, Target, list[Any]]:
+        target = Target()
+        resumed = []
+
+        def main(worker: ps.Worker) -> None:
+            resumed.append(worker.resumed)
+            with worker.dataflow() as scope:
+                stream = scope.read(
+                    Given(batches), time=lambda record: record[0], acknowledge_past_state=True
+                )
+                dataflow(steps, stream.map(lambda record: record[1])).write(target)
+
+        checkpoint = ps.Checkpoint(tmp_path_factory.mktemp("state"), every=1, tolerate=0)
+        kill = None
+        if kill_at is not None:
+            kill = max(1, int(kill_at))
+            try:
+                simulate(
+                    main, workers=workers, seed=seed, processes=processes, checkpoint=checkpoint, kill_at=kill
+                )
+            except ps.CheckpointError as error:  # it was killed behind its last checkpoint
+                if "the computation has ended" not in str(error):
+                    raise
+            return whole, target, resumed
+        simulated = _Simulated(main, ps.Config(workers=workers), processes, seed, False, checkpoint, None)
+        simulated.run()
+        return simulated, target, resumed
+
+    processes = 1 if seed % 2 else workers
+    whole, uninterrupted, _ = killed(None)
+    assert sums(uninterrupted.rows) == expected
+    _, target, resumed = killed(at * whole.steps)
+    assert sums(target.rows) == expected
+    OUTCOMES[
+        ("resumed" if any(resumed[workers:]) else "began again") if resumed[workers:] else "not killed"
+    ] += 1
+
+
+def test_enough_of_them_have_gone_on_from_a_checkpoint() -> None:
+    """Little would be tested if all began again. The others are killed before a checkpoint, or at the end."""
+    if not OUTCOMES:
+        pytest.skip("the test before has not run here")
+    assert 6 * OUTCOMES["resumed"] >= sum(OUTCOMES.values()), OUTCOMES
 
 
 def test_a_step_needs_checkpoints() -> None:

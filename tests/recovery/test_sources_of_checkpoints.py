@@ -122,13 +122,13 @@ def parquet_rows(folder: Path) -> Read:
 
 def slow_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has batches sent one by one with a pause, so that a checkpoint is made between two."""
-    send = Reading._send
+    receive = Reading._receive
 
-    def slowly(reading: Reading, *arguments: Any) -> int:
+    def slowly(reading: Reading, *arguments: Any) -> None:
         time.sleep(0.02)
-        return send(reading, *arguments)
+        receive(reading, *arguments)
 
-    monkeypatch.setattr(Reading, "_send", slowly)
+    monkeypatch.setattr(Reading, "_receive", slowly)
     monkeypatch.setattr("pointstamp.connectors.reading.BATCHES", 1)
 
 

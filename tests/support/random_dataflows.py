@@ -6,7 +6,7 @@ followed by an operator that checks that no record comes at a time which its fro
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -81,7 +81,26 @@ def checked(stream: ps.Stream[int]) -> ps.Stream[int]:
 
         return logic
 
-    return stream.unary_frontier(ps.Pipeline(), "check", build)
+    return stream.unary_frontier(ps.Pipeline(), "check", build, state="none")
+
+
+class Waiting:
+    """Records by time, and their capabilities."""
+
+    def __init__(self) -> None:
+        self.ready = ps.FrontierNotificator()
+        self.records = defaultdict[ps.Time, list[int]](list)
+
+    def snapshot(self) -> list[tuple[None, Any]]:
+        """Returns all of it."""
+        return [(None, (dict(self.records), self.ready.held()))]
+
+    def restore(self, pairs: Iterable[tuple[None, Any]], version: int) -> None:
+        """Takes it back."""
+        for _, (records, capabilities) in pairs:
+            self.records.update(records)
+            for capability in capabilities:
+                self.ready.notify_at(capability)
 
 
 def held(stream: ps.Stream[int]) -> ps.Stream[int]:
@@ -89,7 +108,8 @@ def held(stream: ps.Stream[int]) -> ps.Stream[int]:
 
     def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
         capability.drop()
-        ready, waiting = ps.FrontierNotificator(), defaultdict[ps.Time, list[int]](list)
+        state: Waiting = info.state
+        ready, waiting = state.ready, state.records
 
         def logic(port: Any, output: Any) -> None:
             for message, records in port:
@@ -101,7 +121,7 @@ def held(stream: ps.Stream[int]) -> ps.Stream[int]:
 
         return logic
 
-    return stream.unary_frontier(ps.Exchange(lambda x: x + 1), "hold", build)
+    return stream.unary_frontier(ps.Exchange(lambda x: x + 1), "hold", build, state=Waiting)
 
 
 def dataflow(steps: Steps, stream: ps.Stream[int]) -> ps.Stream[int]:

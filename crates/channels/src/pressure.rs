@@ -12,6 +12,8 @@
 //! An operator that waits for an external event, and leaves its input alone meanwhile, calls
 //! [`hold`](Pressure::hold): the process is pressed until the operator releases it, whatever its level, and does not
 //! give way.
+//!
+//! The mark can be [lowered](Pressure::lower), where more is in flight than can be worked through in time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,7 +43,7 @@ pub(crate) struct Pressure {
     gauge: Arc<Gauge>,
     activity: Arc<Activity>,
     uplink: Option<Arc<Uplink>>,
-    high_water: usize,
+    high_water: AtomicUsize,
     /// This process is pressed. Changes under `own`.
     here: AtomicBool,
     /// The number of operators that hold the sources. Changes under `own`.
@@ -80,7 +82,7 @@ impl Pressure {
             gauge,
             activity,
             uplink,
-            high_water,
+            high_water: AtomicUsize::new(high_water),
             here: AtomicBool::new(false),
             holding: AtomicUsize::new(0),
             given_way: AtomicUsize::new(usize::MAX),
@@ -100,21 +102,28 @@ impl Pressure {
     /// Bytes above which this process is pressed.
     #[inline]
     pub(crate) fn high_water(&self) -> usize {
-        self.high_water
+        self.high_water.load(Ordering::Relaxed)
+    }
+
+    /// Lowers the mark, if it is higher.
+    pub(crate) fn lower(&self, high_water: usize) {
+        self.high_water.fetch_min(high_water, Ordering::Relaxed);
+        self.weigh();
     }
 
     /// Whether this process is to be pressed at a level.
     #[inline]
     fn is_too_much(&self, level: usize) -> bool {
         let given_way = self.given_way.load(Ordering::SeqCst);
-        let allowed = given_way <= level && level - given_way <= self.high_water;
-        level > self.high_water && !allowed
+        let high_water = self.high_water();
+        let allowed = given_way <= level && level - given_way <= high_water;
+        level > high_water && !allowed
     }
 
     /// Whether this process ceases to be pressed at a level.
     #[inline]
     fn is_enough_room(&self, level: usize) -> bool {
-        level <= self.high_water / 2 && self.holding.load(Ordering::SeqCst) == 0
+        level <= self.high_water() / 2 && self.holding.load(Ordering::SeqCst) == 0
     }
 
     /// Pauses the sources of all processes, until as many calls have released them as have held them.
@@ -192,7 +201,7 @@ impl Pressure {
         self.here.store(true, Ordering::SeqCst);
         tracing::debug!(
             bytes = self.gauge.level(),
-            high_water = self.high_water,
+            high_water = self.high_water(),
             "sources pause: this process is pressed"
         );
         self.tell(ON);
@@ -255,7 +264,7 @@ impl Pressure {
             self.given_way.store(level, Ordering::SeqCst);
             tracing::info!(
                 bytes = level,
-                high_water = self.high_water,
+                high_water = self.high_water(),
                 "nothing moves: the sources go on above the mark"
             );
             self.release(watch);
@@ -334,6 +343,21 @@ mod tests {
         ask(&pressure, false);
         assert!(!pressure.is_on());
         assert_eq!(pressure.releases(), 1);
+    }
+
+    #[test]
+    fn a_mark_that_is_lowered_below_the_level_presses_at_once() {
+        let pressure = pressure();
+        pressure.gauge.add(0, 60);
+        pressure.weigh();
+        assert!(!pressure.is_on());
+        pressure.lower(50);
+        assert!(pressure.is_on());
+        pressure.lower(80);
+        assert_eq!(pressure.high_water(), 50);
+        pressure.gauge.sub(0, 40);
+        pressure.weigh();
+        assert!(!pressure.is_on());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
+use pointstamp_order::worker_of_hash;
 
 use crate::column_hash::hash_rows;
 use crate::error::Error;
@@ -20,6 +21,36 @@ pub fn partition(
     batch: &RecordBatch,
     key: &[usize],
     parts: usize,
+    emit: impl FnMut(usize, RecordBatch),
+) -> Result<(), Error> {
+    partition_by(batch, key, parts, |_| (), emit)
+}
+
+/// Splits a batch by the key groups of its key columns, of which each part has a range; else as [`partition`].
+///
+/// # Errors
+///
+/// As [`partition`].
+pub fn partition_by_group(
+    batch: &RecordBatch,
+    key: &[usize],
+    parts: usize,
+    emit: impl FnMut(usize, RecordBatch),
+) -> Result<(), Error> {
+    let places = |hashes: &mut [u64]| {
+        for hash in hashes {
+            *hash = worker_of_hash(*hash, parts) as u64;
+        }
+    };
+    partition_by(batch, key, parts, places, emit)
+}
+
+/// Splits a batch by the hash of its key columns, after a change of the hashes.
+fn partition_by(
+    batch: &RecordBatch,
+    key: &[usize],
+    parts: usize,
+    change: impl Fn(&mut [u64]),
     mut emit: impl FnMut(usize, RecordBatch),
 ) -> Result<(), Error> {
     if batch.num_rows() == 0 {
@@ -30,23 +61,24 @@ pub fn partition(
         return Ok(());
     }
     for piece in slices(batch) {
-        partition_piece(&piece, key, parts, &mut emit)?;
+        let mut hashes = hash_rows(&project(&piece, key))?;
+        change(&mut hashes);
+        partition_piece(&piece, &hashes, parts, &mut emit)?;
     }
     Ok(())
 }
 
 fn partition_piece(
     batch: &RecordBatch,
-    key: &[usize],
+    hashes: &[u64],
     parts: usize,
     emit: &mut impl FnMut(usize, RecordBatch),
 ) -> Result<(), Error> {
-    let hashes = hash_rows(&project(batch, key))?;
-    if let Some(part) = only_part(&hashes, parts as u64) {
+    if let Some(part) = only_part(hashes, parts as u64) {
         emit(part, batch.clone());
         return Ok(());
     }
-    let (starts, rows) = order_by_part(&hashes, parts);
+    let (starts, rows) = order_by_part(hashes, parts);
     let rows = UInt32Array::from(rows);
     for (part, bounds) in starts.windows(2).enumerate() {
         let (start, end) = (bounds[0], bounds[1]);

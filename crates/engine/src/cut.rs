@@ -682,6 +682,8 @@ pub struct GivenUp {
     pub missing: Vec<usize>,
     /// On the worker that leads: whether workers had built, or dropped, different dataflows.
     pub unlike: bool,
+    /// Whether sources were held: then something was still in flight.
+    pub held: bool,
     /// The operators of this worker that still had work, or have run since the last two counts; none where sources were not held yet.
     pub busy: Vec<(OperatorId, String)>,
 }

@@ -75,6 +75,12 @@ impl Activator {
 
 #[pymethods]
 impl Activator {
+    /// The seconds that operators of the worker have run, where checkpoints are made.
+    #[getter]
+    fn _worked(&self) -> PyResult<f64> {
+        Ok(self.local.get()?.worked().as_secs_f64())
+    }
+
     /// Activates the operator for its worker's next step; from any thread, and wakes the worker.
     ///
     /// Examples:

@@ -75,6 +75,8 @@ crossing! {
         ExchangeKeys = "exchange_keys",
         /// By columns, which are numbers of them.
         ExchangeColumns = "exchange_columns",
+        /// By the key group of columns, which are numbers of them.
+        ExchangeColumnGroups = "exchange_column_groups",
         /// All to the first worker.
         Gather = "gather",
     }

@@ -2,7 +2,7 @@
 
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
-use pointstamp_operators::columns::by_columns;
+use pointstamp_operators::columns::{by_columns, by_groups_of_columns};
 use pointstamp_operators::{Content, Error, Kind, Timed};
 use pointstamp_order::worker_of_hash;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -34,7 +34,7 @@ pub(crate) fn pact(
         PactKind::Exchange | PactKind::ExchangeGroup if of == Kind::Timed => of,
         PactKind::Exchange | PactKind::ExchangeGroup | PactKind::ExchangeFirst => Kind::Host,
         PactKind::ExchangeKeys => Kind::Timed,
-        PactKind::ExchangeColumns => Kind::Columns,
+        PactKind::ExchangeColumns | PactKind::ExchangeColumnGroups => Kind::Columns,
     };
     if expected != of {
         let found = of;
@@ -49,12 +49,23 @@ pub(crate) fn pact(
             let columns = attached(|py| columns.extract::<Vec<usize>>(py))?;
             Ok(by_columns(&columns))
         }
+        (PactKind::ExchangeColumnGroups, Some(columns)) => {
+            let columns = attached(|py| columns.extract::<Vec<usize>>(py))?;
+            Ok(by_groups_of_columns(&columns))
+        }
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
         (PactKind::ExchangeKeys, None) => Ok(pact_by(Key::Beside, reader)),
         (PactKind::Gather, None) => Ok(Pact::exchange(ToFirst)),
-        (PactKind::Exchange | PactKind::ExchangeGroup | PactKind::ExchangeColumns, None) => Err(
-            PyValueError::new_err(format!("a pact of kind {} needs a key", kind.label())),
-        ),
+        (
+            PactKind::Exchange
+            | PactKind::ExchangeGroup
+            | PactKind::ExchangeColumns
+            | PactKind::ExchangeColumnGroups,
+            None,
+        ) => Err(PyValueError::new_err(format!(
+            "a pact of kind {} needs a key",
+            kind.label()
+        ))),
         (
             PactKind::Pipeline
             | PactKind::Broadcast

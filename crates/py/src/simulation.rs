@@ -70,6 +70,12 @@ impl Simulation {
         WriterTurns::new(&self.world, process)
     }
 
+    /// The number of steps so far.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.world.steps()
+    }
+
     /// Whether all was killed.
     #[getter]
     fn killed(&self) -> bool {

@@ -49,6 +49,7 @@ pub(crate) struct Leader {
     cluster: Arc<Cluster>,
     execution: Execution,
     every: Option<Duration>,
+    drain: Duration,
     tolerate: u32,
     phase: Phase,
     /// When the next attempt is due.
@@ -61,8 +62,10 @@ pub(crate) struct Leader {
     stopping: Stopping,
     /// Failures in a row.
     failures: u32,
-    /// Attempts in a row that did not drain.
+    /// Attempts in a row that were given up.
     given_up: u32,
+    /// Since when attempts have been given up, and whether that was reported.
+    delayed: Option<(Instant, bool)>,
     /// The last attempt with a pack that could not be written: later messages of this attempt are ignored.
     abandoned: u64,
 }
@@ -73,6 +76,7 @@ impl Leader {
             cluster: Arc::clone(cluster),
             execution,
             every: options.every,
+            drain: options.drain,
             tolerate: options.tolerate,
             phase: Phase::Idle,
             due: options.every.map(|every| Instant::now() + every),
@@ -81,6 +85,7 @@ impl Leader {
             stopping: Stopping::No,
             failures: 0,
             given_up: 0,
+            delayed: None,
             abandoned: 0,
         }
     }
@@ -151,8 +156,29 @@ impl Leader {
     pub(crate) fn given_up(&mut self, given_up: &GivenUp) {
         if matches!(self.phase, Phase::Cutting) {
             tracing::debug!(?given_up, "a checkpoint is tried again");
+            self.report(given_up);
             self.given_up += 1;
             self.again(self.given_up);
+        }
+    }
+
+    /// Warns, once until there is a checkpoint, of attempts that come to nothing.
+    fn report(&mut self, given_up: &GivenUp) {
+        let (since, reported) = self.delayed.get_or_insert((Instant::now(), false));
+        let why = if given_up.held {
+            undrained(given_up, self.drain)
+        } else if since.elapsed() < self.drain {
+            return; // `main` may be busy for a while
+        } else if given_up.unlike {
+            "workers have built, or dropped, different dataflows".to_owned()
+        } else {
+            format!(
+                "{} did not step: `main` is busy, or builds a dataflow",
+                workers(&given_up.missing)
+            )
+        };
+        if !std::mem::replace(reported, true) {
+            tracing::warn!("no checkpoint could be made, and another attempt follows: {why}");
         }
     }
 
@@ -277,7 +303,7 @@ impl Leader {
             }
             Err(error) => return Err(error.into()),
         }
-        (self.failures, self.given_up) = (0, 0);
+        (self.failures, self.given_up, self.delayed) = (0, 0, None);
         let Some(manifest) = self.execution.base() else {
             return Ok(());
         };
@@ -352,6 +378,35 @@ impl Leader {
         *made = true;
         self.execution.commit(checkpoint, &[pack])?;
         Ok(())
+    }
+}
+
+/// The number of operators that a report names.
+const NAMED: usize = 5;
+
+/// The reason why an attempt was given up whose sources were held.
+fn undrained(given_up: &GivenUp, drain: Duration) -> String {
+    let mut names: Vec<_> = given_up.busy.iter().map(|(_, name)| name).collect();
+    names.sort();
+    names.dedup();
+    let left = match &names[..] {
+        [] => workers(&given_up.missing),
+        [first @ .., _] if first.len() >= NAMED => {
+            format!("{:?} and {} more", &names[..NAMED], names.len() - NAMED)
+        }
+        all => format!("{all:?}"),
+    };
+    format!(
+        "{} s after sources were held there was still work for {left}. Where that stays so, send less at a time, or give \
+         Checkpoint a longer drain=",
+        drain.as_secs_f64()
+    )
+}
+
+fn workers(numbers: &[usize]) -> String {
+    match numbers {
+        [one] => format!("worker {one}"),
+        several => format!("workers {several:?}"),
     }
 }
 

@@ -131,6 +131,11 @@ impl World {
         !state.is_killed()
     }
 
+    /// The number of steps so far.
+    pub fn steps(&self) -> u64 {
+        self.state.lock().steps()
+    }
+
     /// Whether all was killed.
     pub fn is_killed(&self) -> bool {
         self.state.lock().is_killed()

@@ -9,6 +9,7 @@ the worker that made the outbox, whoever shows it.
 from __future__ import annotations
 
 import pickle
+import time as clock
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,7 @@ class Outbox:
         self._numbers: dict[int, int] = {}
         self._news = 0
         self._looked = 0
+        self._since = 0.0
         self._waits = False
 
     def build(
@@ -160,9 +162,12 @@ class Outbox:
 
     def _ask(self, *, ended: bool) -> None:
         """Asks for a checkpoint where nothing else makes one soon."""
-        if not ended and self._bytes < LARGE and self._looked != self._news:
-            self._looked = self._news
+        now, hurries = clock.monotonic(), ended or self._bytes >= LARGE
+        if self._looked != self._news and not hurries:
+            self._looked, self._since = self._news, now
             self._info.activator.activate_after(QUIET)
+        elif now < self._since + QUIET and not hurries:
+            pass  # it runs again when it has been quiet for long enough
         elif not self._waits:
             self._waits = True
             self._shows.ask()

@@ -20,6 +20,7 @@ import time as clock
 import warnings
 from collections import deque
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle
@@ -37,7 +38,7 @@ from pointstamp.plan import shape
 from pointstamp.runtime.threads import Helper, raised_later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pointstamp import _core
@@ -51,7 +52,7 @@ __all__ = ["Reading"]
 Item = tuple[str, Any, Any, int | None, "Sequence[Rejected]"]
 """A partition, a batch, the offset after it, a watermark, and lines that could not be read with it."""
 
-_VERSION = 1
+_VERSION = 2
 """The version of the state in checkpoints."""
 
 _log = logging.getLogger("pointstamp")
@@ -66,8 +67,13 @@ BATCHES = 64
 """Batches that a run of the operator sends at most, so that others get their turn."""
 
 RECORDS = 4096
-"""Records after which a run sends no further batch: no frontier moves while they are worked through."""
+"""Records after which a run sends nothing more: no frontier moves while they are worked through."""
 
+TIMES = 256
+"""Times of records at which a run sends at most. Those that are left of a batch are sent by later runs."""
+
+SLOW = 0.25
+"""Seconds of work of the records of a run. With checkpoints, a run sends less where they cause more."""
 
 GENTLY = 10.0
 """Seconds that the error of a line that cannot be read waits for complete times to be written."""
@@ -323,6 +329,13 @@ class Reading:
         self._sent: dict[str, int] = {}
         self._rejects: OutputPort[Any] | None = None
         self._may_reject: Capability | None = None
+        # The parts of a batch that are not sent yet, and for each the least time of it and those behind it.
+        self._unsent: deque[tuple[str, int, Any]] = deque()
+        self._least: deque[int] = deque()
+        # With checkpoints: the maximum number of records of a run; the number that the last run sent, and the
+        # worker's time at its end.
+        self._most: int | None = None
+        self._before: tuple[int, float] | None = None
         self._shown = ProbeHandle()
         self._failing: _Failing | None = None
         self._tick: float | None = None
@@ -410,6 +423,7 @@ class Reading:
             "rejected": self.rejected,
             "unplaced": self._unplaced,
             "sent": self._sent,
+            "unsent": list(self._unsent),
         }
         return [dumps(self._name, (_VERSION, kept))]
 
@@ -470,6 +484,13 @@ class Reading:
             self._sent.update({name: kept["sent"][name] for name in mine if name in kept["sent"]})
             if kept["rejected"] is not None and kept["worker"] % self.info.peers == self.info.index:
                 self.rejected = (self.rejected or 0) + kept["rejected"]
+            # Version 1 had none. The records of a partition that has gone stay with its former worker.
+            here = kept["worker"] % self.info.peers == self.info.index
+            self._keep_unsent(
+                one
+                for one in kept.get("unsent", ())
+                if one[0] in self._mine or (here and one[0] not in self._names)
+            )
         self._covers = dict(self._at)
 
     def _look_for_gone(self, kept: dict[str, Any]) -> None:
@@ -566,15 +587,7 @@ class Reading:
         if self._fails():
             self._fail()
         elif self._capability is not None:
-            batches = records = 0
-            while (item := self._shelf.take()) is not None:
-                batches += 1
-                records += self._send(output, *item)
-                if self._fails():
-                    break
-                if batches == BATCHES or records >= RECORDS:
-                    self.info.activator.activate()
-                    break
+            self._send(output)
             self._advance()
         self._acknowledge()
 
@@ -606,20 +619,84 @@ class Reading:
             raise failing.error
         self.info.activator.activate_after(min(failing.at_last - now, self._timing.looks_again() or GENTLY))
 
-    def _send(
+    def _send(self, output: OutputPort[Any]) -> None:
+        """Sends as much as a run may, of the waiting batches; asks for another run where more waits."""
+        batches = records = times = 0
+        self._adapt()
+        limit = RECORDS if self._most is None else min(RECORDS, self._most)
+        while not self._fails():
+            if records >= limit or times >= TIMES or (batches == BATCHES and not self._unsent):
+                self.info.activator.activate()
+                break
+            if self._unsent:
+                partition, time, part = self._unsent.popleft()
+                if self._most is not None and len(part) > (room := limit - records):
+                    self._unsent.appendleft((partition, time, part[room:]))
+                    part = part[:room]
+                else:
+                    self._least.popleft()
+                self._send_part(output, partition, time, part)
+                records += len(part)
+                times += 1
+            elif (item := self._shelf.take()) is not None:
+                batches += 1
+                self._receive(*item)
+            else:
+                break
+        if records and self._recording is not None:
+            self._before = records, self.info.activator._worked
+
+    def _adapt(self) -> None:
+        """Limits the records of a run, so that its work takes `SLOW` seconds at most.
+
+        Sources give way to work, so the time between two runs is the time of the work. A checkpoint that
+        holds sources waits for the work of the last run alone.
+        """
+        if self._before is None:
+            return
+        records, before = self._before
+        self._before = None
+        took = self.info.activator._worked - before
+        if took > SLOW:
+            self._most = max(1, int(records * SLOW / 2 / took))
+        elif self._most is not None:
+            self._most *= 2
+            if self._most >= RECORDS:
+                self._most = None
+
+    def _keep_unsent(self, parts: Iterable[tuple[str, int, Any]]) -> None:
+        """Adds records that are to be sent."""
+        self._unsent += parts
+        times = (time for _, time, _ in reversed(self._unsent))
+        self._least = deque(accumulate(times, min))
+        self._least.reverse()
+
+    def _send_part(self, output: OutputPort[Any], partition: str, time: int, part: Any) -> None:
+        """Sends records that have one time."""
+        assert self._capability is not None
+        with self._capability.delayed(time) as capability, output.session(capability) as session:
+            try:
+                if isinstance(part, list):
+                    session.give_all(part)
+                else:
+                    session.give(part)
+            except (TypeError, ValueError) as error:  # no batch of this stream
+                add_note(error, f"in partition '{partition}', before offset {self._at[partition]}")
+                raise
+
+    def _receive(
         self,
-        output: OutputPort[Any],
         partition: str,
         batch: Any,
         offset: Any,
         watermark: int | None,
         rejected: Sequence[Rejected],
-    ) -> int:
-        """Sends the waiting batches; returns the number of records."""
+    ) -> None:
+        """Takes a batch of a reader, or the end of a partition. Records are sent afterwards."""
         assert self._capability is not None
         if isinstance(batch, _Found):
             self._join(batch.names)
-            return 0
+            return
         if rejected:
             assert self.rejected is not None
             self.rejected += len(rejected)
@@ -630,35 +707,27 @@ class Reading:
                 until = self._timing.complete()
                 self._failing = _Failing(batch.error, until, clock.monotonic() + GENTLY)
                 self.info.activator.activate()
-                return 0
+                return
             if self._rejects is not None and (lines := self._unplaced.pop(partition, []) + list(rejected)):
                 sent = self._reject(lines, [self._timing.last_time(partition)] * len(lines))
                 self._remember(partition, offset, sent)
             self._left.discard(partition)
             self._timing.ended(partition)
-            return 0
+            return
         try:
             last = self._place(partition, batch, rejected)
             parts = list(self._timing.times(partition, batch))
         except Exception as error:
             add_note(error, f"in partition '{partition}', in the batch that ends at offset {offset}")
             raise
-        for time, part in parts:
-            with self._capability.delayed(time) as capability, output.session(capability) as session:
-                try:
-                    if isinstance(part, list):
-                        session.give_all(part)
-                    else:
-                        session.give(part)
-                except (TypeError, ValueError) as error:  # no batch of this stream
-                    add_note(error, f"in partition '{partition}', before offset {offset}")
-                    raise
-            last = time if last is None else max(last, time)
+        self._keep_unsent((partition, time, part) for time, part in parts)
+        if parts:
+            latest = max(time for time, _ in parts)
+            last = latest if last is None else max(last, latest)
         if watermark is not None:
             self._timing.set_watermark(partition, watermark)
         self._at[partition] = offset
         self._remember(partition, offset, last)
-        return len(batch)
 
     def _remember(self, partition: str, offset: Any, last: int | None) -> None:
         """Keeps an offset until it is durable. `last` is the latest time of the records sent before it."""
@@ -759,7 +828,7 @@ class Reading:
     def _advance(self) -> None:
         """Moves the capability on, and sees that the operator runs when the clock does it next."""
         assert self._capability is not None
-        if not self._left and self._source.discover is None:
+        if not self._left and not self._unsent and self._source.discover is None:
             self._capability.drop()
             self._capability = None
             if self._may_reject is not None:
@@ -769,6 +838,8 @@ class Reading:
         if not self._left and (others := list(self._beats.frontier)):
             self._timing.follow(others[0])  # type: ignore[arg-type]
         frontier = self._timing.frontier()
+        if self._unsent:
+            frontier = min(frontier, self._least[0])
         if frontier > self._capability.time:  # type: ignore[operator]
             self._capability.downgrade(frontier)
             if self._may_reject is not None:

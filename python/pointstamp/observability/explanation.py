@@ -38,6 +38,8 @@ class Explanation:
         causes: The holders.
         waiting: Holders that wait for the causes in turn.
         silent: Workers that have not answered, which therefore may hold it.
+        undrained: The operators that kept the last attempt at a checkpoint from draining; none where it was
+            made.
 
     Examples:
         >>> import pointstamp as ps
@@ -58,12 +60,14 @@ class Explanation:
         causes: Sequence[Holder],
         waiting: Sequence[Holder],
         silent: Sequence[Silent],
+        undrained: Sequence[str] = (),
     ) -> None:
         self.subject = subject
         self.time = time
         self.causes = tuple(causes)
         self.waiting = tuple(waiting)
         self.silent = tuple(silent)
+        self.undrained = tuple(undrained)
 
     def __bool__(self) -> bool:
         """Whether anything holds the time."""
@@ -89,8 +93,6 @@ class Explanation:
             A time before 1 is still possible: at the probe the frontier is [0]. What holds it:
         """
         lines = [self.subject]
-        if not self.causes and not self.silent:
-            return self.subject
         alike: dict[object, list[Holder]] = {}
         for holder in self.causes:
             # Outputs of one operator are held together.
@@ -116,6 +118,13 @@ class Explanation:
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             lines.append(
                 f"After that, these hold it, too, and may wait for it: {', '.join(names[:SHOWN])}{more}."
+            )
+        if self.undrained:
+            names = [f"'{name}'" for name in self.undrained]
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            lines.append(
+                "The last attempt at a checkpoint was given up, because these still had work at the end of "
+                f"Checkpoint(drain=): {', '.join(names[:SHOWN])}{more}."
             )
         return "\n".join(lines)
 
@@ -161,7 +170,8 @@ def explain(
     subject = _subject(places, before, frontier, causes, silent)
     if beyond is not None:
         subject = "What holds it:" if causes or silent else "Nothing holds it any more."
-    return Explanation(subject, before, causes, waiting, silent)
+    undrained = sorted({name for one in said.values() for name in one.undrained})
+    return Explanation(subject, before, causes, waiting, silent, undrained)
 
 
 def _asked(

@@ -77,6 +77,8 @@ class Statistics(NamedTuple):
         high_water: The number of bytes above which sources pause.
         at: Where its Python code is, as ``"file.py:12 in main"``; empty where it runs none.
         own: By operator of this library, the reason why it holds times, and the remedy.
+        undrained: The operators that kept the last attempt at a checkpoint from draining; none where it was
+            made.
     """
 
     worker: int
@@ -91,6 +93,7 @@ class Statistics(NamedTuple):
     high_water: int
     at: str
     own: dict[Address, tuple[str, str]]
+    undrained: tuple[str, ...] = ()
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], at: str = "") -> Statistics:
@@ -111,6 +114,7 @@ class Statistics(NamedTuple):
             data["high_water"],
             at,
             {tuple(address): (what, cure) for address, what, cure in data["own"]},
+            tuple(data.get("undrained", ())),
         )
 
 

@@ -63,6 +63,11 @@ impl Fabric {
         self.pressure.high_water()
     }
 
+    /// Lowers that number, if it is higher.
+    pub fn lower_high_water(&self, high_water: usize) {
+        self.pressure.lower(high_water);
+    }
+
     /// The number of other processes that report too many bytes in flight.
     pub fn pressed_elsewhere(&self) -> usize {
         self.pressure.elsewhere()

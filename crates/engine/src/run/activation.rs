@@ -18,6 +18,8 @@ const RUN: u8 = 1;
 const REPORT: u8 = 2;
 const QUEUED: u8 = 4;
 const RUNNING: u8 = 8;
+/// It should run because of messages, a frontier, or work in which it stopped: not only because somebody asked for it.
+const WORK: u8 = 16;
 
 /// A child's turn, and its index.
 type Queued = (usize, usize);
@@ -146,8 +148,13 @@ impl Activation {
         WeakActivation(Rc::downgrade(&self.0))
     }
 
-    /// Activates the node to run.
+    /// Activates the node to run, because there is work for it.
     pub fn run(&self) {
+        self.request(RUN | WORK);
+    }
+
+    /// Activates the node to run, because a timer, another thread or the node itself asks for it.
+    pub(crate) fn run_as_asked(&self) {
         self.request(RUN);
     }
 
@@ -161,18 +168,22 @@ impl Activation {
     fn request(&self, why: u8) {
         let flags = self.0.flags.get();
         self.0.flags.set(flags | why | QUEUED);
-        if flags & QUEUED == 0
+        let enqueues = flags & QUEUED == 0;
+        let work = why & !flags & WORK;
+        if (enqueues || work != 0)
             && let Some(parent) = &self.0.parent
         {
             let queued = (self.0.turn.get(), self.0.index);
-            if queued.0 >= parent.0.cursor.get() {
+            if !enqueues {
+                // It has its place already.
+            } else if queued.0 >= parent.0.cursor.get() {
                 parent.0.active.borrow_mut().push(Reverse(queued));
             } else {
                 parent.0.later.borrow_mut().push(queued);
             }
             // A parent that is running looks at its queue again before it ends.
             if parent.0.flags.get() & RUNNING == 0 {
-                parent.run();
+                parent.request(RUN | work);
             }
         }
     }
@@ -180,6 +191,11 @@ impl Activation {
     /// Whether the node is to run.
     pub(crate) fn is_asked_to_run(&self) -> bool {
         self.0.flags.get() & RUN != 0
+    }
+
+    /// Whether the node is to run because there is work for it.
+    pub(crate) fn has_work(&self) -> bool {
+        self.0.flags.get() & WORK != 0
     }
 
     /// Whether the node is running now.
@@ -190,6 +206,15 @@ impl Activation {
     /// Whether a child waits to be visited.
     pub(crate) fn has_active(&self) -> bool {
         !self.0.active.borrow().is_empty() || !self.0.later.borrow().is_empty()
+    }
+
+    /// The indices of the children that wait to be visited.
+    pub(crate) fn active(&self) -> impl Iterator<Item = usize> {
+        let now = self.0.active.borrow();
+        let now = now.iter().map(|Reverse((_, index))| *index);
+        let later = self.0.later.borrow();
+        let later = later.iter().map(|(_, index)| *index);
+        now.chain(later).collect::<Vec<_>>().into_iter()
     }
 
     /// Takes the active child with the least turn for this pass, and returns its index. A child that becomes active after its turn
@@ -230,8 +255,16 @@ impl Activation {
         // A request during the visit has enqueued the node with its parent already (QUEUED is set).
         self.0.flags.set(flags & !(RUNNING | REPORT));
         if again {
-            self.run();
+            let has_work =
+                flags & WORK != 0 || self.active().any(|child| self.child_has_work(child));
+            self.request(if has_work { RUN | WORK } else { RUN });
         }
+    }
+
+    fn child_has_work(&self, index: usize) -> bool {
+        let children = self.0.children.borrow();
+        let child = children.get(&index).and_then(WeakActivation::upgrade);
+        child.is_some_and(|child| child.has_work())
     }
 }
 
@@ -292,6 +325,30 @@ mod tests {
         assert_eq!(root.next_active(), None);
         root.end_pass();
         assert_eq!(root.next_active(), Some(1));
+    }
+
+    #[test]
+    fn what_is_only_asked_for_is_no_work() {
+        let root = Activation::root();
+        let scope = root.child(1);
+        let (a, b) = (scope.child(1), scope.child(2));
+        a.run_as_asked();
+        assert!(a.is_asked_to_run() && !a.has_work() && !scope.has_work());
+        b.run_as_asked();
+        b.run();
+        assert!(b.has_work() && scope.has_work());
+        root.next_active();
+        scope.begin();
+        for child in [&a, &b] {
+            scope.next_active();
+            child.begin();
+            child.run_as_asked();
+            child.end();
+        }
+        scope.end_pass();
+        scope.end();
+        assert!(scope.is_asked_to_run() && !scope.has_work());
+        assert_eq!(scope.active().collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]

@@ -2,26 +2,50 @@
 //!
 //! An operator without inputs that is to run while the fabric is pressed is put aside instead, and asked to run again when
 //! the pressure ends; it runs once then, even if there is pressure again, so that every source has its turn.
+//!
+//! Where checkpoints are made, a source also [gives way](Gate::gives_way) to the other work in its scope, for a second at
+//! most: so what is in flight when sources are held is the work of one run of a source.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pointstamp_channels::{ASK, Fabric};
 
 use crate::run::activation::Activation;
 use crate::run::holding::Holding;
 
-/// The state of one source for the brake: while it is paused, the release number of the pressure at which it
-/// was.
+/// The time for which a source gives way to work that does not end.
+const GIVES_WAY: Duration = Duration::from_secs(1);
+
+/// The state of the brake for a source.
 #[derive(Default)]
-pub(crate) struct Gate(Cell<Option<u64>>);
+pub(crate) struct Gate {
+    /// While it is paused, the release number of the pressure at which it was.
+    paused: Cell<Option<u64>>,
+    /// Since when it gives way to work.
+    waits: Cell<Option<Instant>>,
+}
 
 impl Gate {
     /// Whether the source is put aside.
     pub(crate) fn is_held(&self) -> bool {
-        self.0.get().is_some()
+        self.paused.get().is_some()
+    }
+
+    /// Whether a source that is to run gives way to other work.
+    pub(crate) fn gives_way(&self) -> bool {
+        let now = Instant::now();
+        let since = self.waits.get().unwrap_or(now);
+        let gives_way = now.duration_since(since) < GIVES_WAY;
+        self.waits.set(gives_way.then_some(since));
+        gives_way
+    }
+
+    /// Notes that there is no other work.
+    pub(crate) fn has_the_way(&self) {
+        self.waits.set(None);
     }
 }
 
@@ -54,14 +78,14 @@ impl Brake {
     /// Whether a source that is to run must wait.
     pub(crate) fn holds(&self, source: &Activation, gate: &Gate) -> bool {
         let releases = self.fabric.releases(); // before the pressure is looked at
-        match gate.0.get() {
+        match gate.paused.get() {
             Some(since) if since == releases => true,
             Some(_) => {
-                gate.0.set(None);
+                gate.paused.set(None);
                 false
             }
             None if self.fabric.is_pressed() => {
-                gate.0.set(Some(releases));
+                gate.paused.set(Some(releases));
                 self.aside.borrow_mut().push((source.clone(), releases));
                 true
             }

@@ -19,6 +19,8 @@ pub(crate) struct Holding {
     drains: Cell<bool>,
     /// The worker begins from a checkpoint, and has yet to build dataflows of it.
     restores: Cell<bool>,
+    /// Checkpoints are made.
+    records: Cell<bool>,
     aside: RefCell<Vec<WeakActivation>>,
     /// The operators that have run since the last count, and since the count before: the ones that keep the
     /// computation from draining.
@@ -34,6 +36,17 @@ impl Holding {
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.drains.get() || self.restores.get()
+    }
+
+    /// Whether checkpoints are made: sources then give way to work, so that little is in flight when they are held.
+    #[inline]
+    pub(crate) fn records(&self) -> bool {
+        self.records.get()
+    }
+
+    /// Notes that checkpoints are made.
+    pub(crate) fn set_records(&self) {
+        self.records.set(true);
     }
 
     /// Whether dataflows of a checkpoint are still to be built.
@@ -71,7 +84,7 @@ impl Holding {
         }
         for activation in self.aside.take() {
             if let Some(activation) = activation.upgrade() {
-                activation.run();
+                activation.run_as_asked();
             }
         }
     }

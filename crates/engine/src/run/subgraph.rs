@@ -386,7 +386,18 @@ impl Subgraph {
         outcome
     }
 
+    /// Whether operators other than sources have work.
+    fn has_work(&self) -> bool {
+        self.activation.active().any(|index| {
+            let child = &self.children[index - 1];
+            child.gate.is_none() && child.activation.has_work()
+        })
+    }
+
     fn visit(&mut self, index: usize) -> Result<(), Error> {
+        let gives_way = self.brake.holding().records()
+            && self.children[index].gate.is_some()
+            && self.has_work();
         let child = &mut self.children[index];
         let mut visit = child.activation.begin();
         let holding = self.brake.holding();
@@ -394,6 +405,16 @@ impl Subgraph {
         if visit.run && is_held && child.pauses {
             visit.run = false;
             holding.set_aside(&child.activation);
+        }
+        if visit.run
+            && let Some(gate) = &child.gate
+        {
+            if gives_way && gate.gives_way() {
+                visit.run = false;
+                child.activation.run_as_asked();
+            } else {
+                gate.has_the_way();
+            }
         }
         if visit.run
             && let Some(gate) = &child.gate

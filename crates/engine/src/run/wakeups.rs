@@ -22,6 +22,9 @@ pub struct Wakeups {
     /// The instant from which timers count.
     start: Instant,
     registered: RefCell<FxHashMap<u64, Registered>>,
+    /// Where checkpoints are made: the time that operators have run, and the beginning of the current step.
+    worked: Cell<Duration>,
+    stepping: Cell<Option<Instant>>,
     /// The number of registrations at which those of dropped operators are removed.
     sweep_at: Cell<usize>,
 }
@@ -42,6 +45,8 @@ impl Wakeups {
             timers: RefCell::default(),
             start: Instant::now(),
             registered: RefCell::default(),
+            worked: Cell::default(),
+            stepping: Cell::default(),
             sweep_at: Cell::new(64),
         })
     }
@@ -89,7 +94,7 @@ impl Wakeups {
         if self.holding.is_on() {
             self.holding.set_aside(activation);
         } else {
-            activation.run();
+            activation.run_as_asked();
         }
     }
 
@@ -108,6 +113,26 @@ impl Wakeups {
             self.timers.borrow_mut().pop_first();
             self.activate(id);
         }
+    }
+
+    /// Notes that operators begin to run.
+    pub(crate) fn begin_work(&self) {
+        if self.holding.records() {
+            self.stepping.set(Some(Instant::now()));
+        }
+    }
+
+    /// Notes that operators have run.
+    pub(crate) fn end_work(&self) {
+        let worked = self.worked();
+        self.stepping.set(None);
+        self.worked.set(worked);
+    }
+
+    /// The time that operators have run.
+    fn worked(&self) -> Duration {
+        let now = self.stepping.get().map(|begun| begun.elapsed());
+        self.worked.get() + now.unwrap_or_default()
     }
 
     /// When the next timer is, or was, of an operator that still exists.
@@ -175,6 +200,12 @@ impl Activator {
     /// same moment are one.
     pub fn activate_after(&self, delay: Duration) {
         self.0.wakeups.after(delay, self.0.id);
+    }
+
+    /// Returns the time that operators of the worker have run, where checkpoints are made. A source compares it between two
+    /// runs, to send no more than what can be worked on while a checkpoint waits.
+    pub fn worked(&self) -> Duration {
+        self.0.wakeups.worked()
     }
 
     /// The same request, from any thread.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pointstamp_progress::drain::{Due, Leader, Member};
 
 use crate::cut::{Cuts, Limits, Standing};
+use crate::observe::OperatorId;
 use crate::payload::Payload;
 
 /// The state of a worker in the current attempt at a cut.
@@ -24,6 +25,10 @@ pub(super) struct CutAttempt<P: Payload> {
     /// The reason why the leader gives up: the workers that had not answered, and whether workers had
     /// different dataflows.
     pub(super) verdict: RefCell<(Vec<usize>, bool)>,
+    /// The bytes in flight in this process when its sources were held.
+    pub(super) in_flight: Cell<usize>,
+    /// The operators that kept the last attempt from draining; none since a cut was taken.
+    pub(super) undrained: RefCell<Vec<(OperatorId, String)>>,
     /// Another attempt was requested during the current one.
     pub(super) wanted: Cell<bool>,
     /// Whether there is something to do for an attempt.
@@ -43,6 +48,8 @@ impl<P: Payload> CutAttempt<P> {
             deadline: Cell::default(),
             unanswered: Cell::default(),
             verdict: RefCell::default(),
+            in_flight: Cell::default(),
+            undrained: RefCell::default(),
             wanted: Cell::default(),
             attends: Cell::default(),
             building: RefCell::default(),

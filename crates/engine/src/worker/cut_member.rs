@@ -19,15 +19,20 @@ use crate::cut::{
     CutMessage, Cuts, DataflowPart, GivenUp, Held, Limits, OperatorPart, Part, Standing, WHOLE,
 };
 use crate::error::Error;
+use crate::observe::OperatorId;
 use crate::payload::Payload;
 use crate::run::schedule::Schedule;
 use crate::run::taking::{Lent, Taking};
+
+/// The bytes in flight below which attempts that do not drain do not lower the mark at which sources pause.
+const LEAST_MARK: usize = 1 << 18;
 
 impl<P: Payload> Worker<P> {
     /// Sets the receiver of this worker's parts of cuts. Every worker must have one before it takes part. The
     /// limits are those of the leader, the first worker.
     pub fn set_cuts(&self, limits: Limits, cuts: Rc<dyn Cuts<P>>) {
         self.0.cutting.limits.set(limits);
+        self.0.holding.set_records();
         let before = self.0.cutting.cuts.borrow_mut().replace(cuts);
         drop(before); // after the borrow
     }
@@ -155,12 +160,15 @@ impl<P: Payload> Worker<P> {
     fn tell_given_up(&self, attempt: u64) {
         let cutting = &self.0.cutting;
         let (missing, unlike) = cutting.verdict.take();
+        let held = cutting.member.borrow().is_held();
         let mut busy = Vec::new();
-        if cutting.member.borrow().is_held() {
+        if held {
             busy = self.0.holding.ran();
             self.0.registry.busy(&mut busy);
             busy.sort();
             busy.dedup();
+            cutting.undrained.borrow_mut().clone_from(&busy);
+            self.lower_high_water();
         }
         cutting.member.borrow_mut().receive(attempt, Order::GiveUp);
         self.0.holding.set_drains(false);
@@ -169,9 +177,24 @@ impl<P: Payload> Worker<P> {
                 attempt,
                 missing,
                 unlike,
+                held,
                 busy,
             });
         }
+    }
+
+    /// Has sources pause earlier from now on: more was in flight than could be worked through in the time for a drain.
+    fn lower_high_water(&self) {
+        let in_flight = self.0.cutting.in_flight.get();
+        if self.index() == self.cluster().workers().start && in_flight > LEAST_MARK {
+            self.fabric()
+                .lower_high_water((in_flight / 4).max(LEAST_MARK));
+        }
+    }
+
+    /// The operators that kept the last attempt at a cut from draining: none where the last one was taken.
+    pub fn undrained(&self) -> Vec<(OperatorId, String)> {
+        self.0.cutting.undrained.borrow().clone()
     }
 
     fn receive_order(&self, attempt: u64, order: Order) {
@@ -182,6 +205,7 @@ impl<P: Payload> Worker<P> {
         match order {
             Order::GiveUp => return self.tell_given_up(attempt),
             Order::Hold => {
+                cutting.in_flight.set(self.fabric().in_flight());
                 self.0.holding.set_drains(true);
                 self.0.registry.flush();
                 self.fabric().flush();
@@ -248,6 +272,7 @@ impl<P: Payload> Worker<P> {
     fn take(&self) -> Result<Option<Answer<Standing>>, Error> {
         let cutting = &self.0.cutting;
         let part = self.part()?;
+        cutting.undrained.borrow_mut().clear();
         if let Some(cuts) = cutting.cuts() {
             cuts.taken(part).map_err(|cause| Error::Host { cause })?;
         }

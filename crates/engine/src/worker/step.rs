@@ -164,6 +164,7 @@ impl<P: Payload> Worker<P> {
     fn run_active(&self) -> Result<(), Error> {
         self.0.wakeups.fire();
         self.0.brake.check();
+        self.0.wakeups.begin_work();
         let mut outcome = Ok(());
         while outcome.is_ok()
             && let Some(index) = self.0.registry.root().next_active()
@@ -171,6 +172,7 @@ impl<P: Payload> Worker<P> {
             outcome = self.visit(index);
         }
         self.0.registry.root().end_pass();
+        self.0.wakeups.end_work();
         outcome
     }
 

@@ -252,8 +252,10 @@ impl<T: ScopeTime> Arranged<T> {
                 staging.store()?;
                 writer.store();
             }
-            if !compacted || staging.has_more(&input) || writer.owes() {
+            if staging.has_more(&input) {
                 activator.resume();
+            } else if !compacted || writer.owes() {
+                activator.activate(); // no checkpoint waits for merges
             }
             Ok(false)
         });

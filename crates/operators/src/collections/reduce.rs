@@ -143,9 +143,11 @@ fn build<T: ScopeTime>(
     };
     builder.build(move || {
         let_go(&template, begins.as_ref(), &port, &activator);
-        let has_more = reducing.run(&port, &output)?;
-        if reducing.store(&memory) || has_more {
+        let left = reducing.run(&port, &output)?;
+        if reducing.store(&memory) || left == Left::Work {
             activator.resume();
+        } else if left == Left::Merges {
+            activator.activate(); // no checkpoint waits for merges
         }
         Ok(false)
     });
@@ -154,6 +156,15 @@ fn build<T: ScopeTime>(
 
 /// The kernel's reduction, which the arrangement of its output shares for readers to come.
 type Shared<T> = Rc<RefCell<Reduce<Cells, Cells, Cells, T, Reducer>>>;
+
+/// The work that a run leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Work,
+    /// Only merges of batches: results do not wait for them.
+    Merges,
+}
 
 struct Reducing<T: ScopeTime> {
     reduce: Shared<T>,
@@ -173,8 +184,8 @@ impl<T: ScopeTime> Reducing<T> {
         !reduce.is_idle()
     }
 
-    /// Works for a while; whether there is more to do.
-    fn run(&mut self, input: &Input<Sealed>, output: &Output<Sealed>) -> Result<bool, BoxError> {
+    /// Works for a while.
+    fn run(&mut self, input: &Input<Sealed>, output: &Output<Sealed>) -> Result<Left, BoxError> {
         let mut reduce = self.reduce.borrow_mut();
         let mut came = false;
         while let Some((message, batch)) = input.next()? {
@@ -188,7 +199,7 @@ impl<T: ScopeTime> Reducing<T> {
         while !reduce.is_idle() {
             if fuel == 0 {
                 self.allowance.end(true);
-                return Ok(true);
+                return Ok(Left::Work);
             }
             let Some(batches) = reduce.work(&mut fuel).map_err(caused)? else {
                 continue;
@@ -206,6 +217,11 @@ impl<T: ScopeTime> Reducing<T> {
             self.capabilities = kept.collect::<Result<_, _>>()?;
         }
         self.allowance.end(false);
-        Ok(!reduce.compact(&mut instalment()).map_err(caused)?)
+        let is_compact = reduce.compact(&mut instalment()).map_err(caused)?;
+        Ok(if is_compact {
+            Left::Nothing
+        } else {
+            Left::Merges
+        })
     }
 }

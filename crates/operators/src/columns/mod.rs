@@ -29,5 +29,5 @@ pub use in_time::{InTime, Keeper, Ran, Shared, SideInput, shared};
 pub use keyed::{distinct, distinct_so_far, join, join_so_far};
 pub use movement::{exchange, partition};
 pub use outbox::Outbox;
-pub use route::{by_columns, placed};
+pub use route::{by_columns, by_groups_of_columns, placed};
 pub use windows::{window, window_schema};

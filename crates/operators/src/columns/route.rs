@@ -1,7 +1,7 @@
 //! Exchanges by the hash of key columns.
 
 use arrow_array::RecordBatch;
-use pointstamp_columnar::partition::partition;
+use pointstamp_columnar::partition::{partition, partition_by_group};
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::{Pact, Route};
 
@@ -18,6 +18,22 @@ pub fn placed(key: &[usize], in_place: bool) -> Pact<Batch> {
         Pact::Pipeline
     } else {
         by_columns(key)
+    }
+}
+
+/// Returns an exchange by the key groups of the columns of these numbers.
+pub fn by_groups_of_columns(key: &[usize]) -> Pact<Batch> {
+    Pact::exchange(GroupRouter(key.to_vec()))
+}
+
+struct GroupRouter(Vec<usize>);
+
+impl Route<Batch> for GroupRouter {
+    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
+        let rows = RecordBatch::from_batch(batch)?;
+        let peers = parts.len();
+        let emit = |part: usize, rows: RecordBatch| parts[part].push(rows.into_batch());
+        Ok(partition_by_group(&rows, &self.0, peers, emit)?)
     }
 }
 

@@ -51,6 +51,11 @@ pub(crate) fn statistics(
     report.set_item("busy", engine.has_work())?;
     report.set_item("in_flight", snapshot.in_flight)?;
     report.set_item("high_water", engine.high_water())?;
+    let undrained = engine.undrained();
+    report.set_item(
+        "undrained",
+        undrained.iter().map(|(_, name)| name).collect::<Vec<_>>(),
+    )?;
     if let Some(budget) = engine.resource::<Budget>() {
         let traffic = budget.traffic();
         let budget_report = PyDict::new(py);
