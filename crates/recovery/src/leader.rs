@@ -62,6 +62,8 @@ pub(crate) struct Leader {
     stopping: Stopping,
     /// Failures in a row.
     failures: u32,
+    /// When the last cut was requested.
+    begun: Instant,
     /// Attempts in a row that were given up.
     given_up: u32,
     /// Since when attempts have been given up, and whether that was reported.
@@ -84,6 +86,7 @@ impl Leader {
             repeated: BTreeMap::new(),
             stopping: Stopping::No,
             failures: 0,
+            begun: Instant::now(),
             given_up: 0,
             delayed: None,
             abandoned: 0,
@@ -122,6 +125,7 @@ impl Leader {
         if self.stopping == Stopping::Wanted {
             self.stopping = Stopping::Now;
         }
+        self.begun = Instant::now();
         self.cluster.request_cut();
     }
 
@@ -164,11 +168,12 @@ impl Leader {
 
     /// Warns, once until there is a checkpoint, of attempts that come to nothing.
     fn report(&mut self, given_up: &GivenUp) {
-        let (since, reported) = self.delayed.get_or_insert((Instant::now(), false));
+        let (since, reported) = self.delayed.get_or_insert((self.begun, false));
+        if since.elapsed() < self.drain {
+            return; // `main`, or a step, may take a while
+        }
         let why = if given_up.held {
             undrained(given_up, self.drain)
-        } else if since.elapsed() < self.drain {
-            return; // `main` may be busy for a while
         } else if given_up.unlike {
             "workers have built, or dropped, different dataflows".to_owned()
         } else {

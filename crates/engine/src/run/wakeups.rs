@@ -22,7 +22,7 @@ pub struct Wakeups {
     /// The instant from which timers count.
     start: Instant,
     registered: RefCell<FxHashMap<u64, Registered>>,
-    /// Where checkpoints are made: the time that operators have run, and the beginning of the current step.
+    /// The time that operators have run, where checkpoints are made, and the beginning of the current step.
     worked: Cell<Duration>,
     stepping: Cell<Option<Instant>>,
     /// The number of registrations at which those of dropped operators are removed.
