@@ -3,8 +3,8 @@
     python benches/python/recovery.py [--states N] [--records N] [--pairs N] [--changes N] [--megabytes N]
         [--every SECONDS] [--turns N] [--pathway PYTHON] [PART...]
 
-Parts: states, off, pairs, sizes, late, kill, bytewax, pathway, spark; all where none is named. A figure with an
-aim in its unit, such as 50 ms, has the aim as its other side. The work is a state for each key, by a
+Parts: states, off, pairs, sizes, late, kill, bytewax, pathway, spark; all where none is named. A figure with
+an aim in its unit, such as 50 ms, has the aim as its other side. The work is a state for each key, by a
 Python closure, or pairs in an arrangement; at each moment 1 % of the keys change, and the next second another
 1 %. Bytewax, Pathway and Spark do the same work with states, where they are installed.
 """

@@ -3,7 +3,8 @@
     python benches/python/recovery_pathway.py STATES RECORDS SECONDS
 
 Runs with any Python that has Pathway; this package is not needed. Prints the seconds that the records take
-once all states are there. Operators are persisted, so that a recovery reads states and not all records.
+once all states are there. Inputs are persisted, and a recovery works through all of them again: to persist
+the states of operators takes a licence key.
 """
 
 from __future__ import annotations
@@ -63,7 +64,6 @@ def steady(states: int, records: int, every: float, folder: str | None) -> float
         persistence = pw.persistence.Config(
             pw.persistence.Backend.filesystem(folder),
             snapshot_interval_ms=int(1000 * every),
-            persistence_mode=pw.PersistenceMode.OPERATOR_PERSISTING,
         )
     pw.run(persistence_config=persistence, monitoring_level=pw.MonitoringLevel.NONE)
     return time.perf_counter() - feed.begun
