@@ -136,6 +136,11 @@ U = pa.table({"k": [1], "m": [2]})
             select * from r""",
             "may only gain rows",
         ),
+        (
+            """with recursive r(x) as (select k from t union
+            select n from r join t on r.x = t.k where (n in (select x from r)) is false) select * from r""",
+            "IN and EXISTS as values, of it are computed of its result",
+        ),
     ],
 )
 def test_what_is_not_covered_is_refused(query: str, message: str) -> None:

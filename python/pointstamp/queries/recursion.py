@@ -217,6 +217,9 @@ def _check_monotone(node: exp.Expr, names: set[str]) -> None:
         negative = (
             isinstance(part, (exp.AggFunc, exp.Window, exp.Except, exp.Intersect, exp.Limit))
             or (isinstance(part, exp.Not) and _reads_any(part, names))
+            or (
+                isinstance(part, (exp.In, exp.Exists)) and not _only_lets_in(part) and _reads_any(part, names)
+            )
             or (isinstance(part, exp.Join) and part.side in {"LEFT", "RIGHT", "FULL"})
             or (isinstance(part, exp.Subquery) and not isinstance(part.parent, of_rows))
         )
@@ -225,8 +228,18 @@ def _check_monotone(node: exp.Expr, names: set[str]) -> None:
             refuse(
                 part,
                 f"recursive table {read!r} may only gain rows from turn to turn: aggregates, windows, outer "
-                "joins, EXCEPT, LIMIT and NOT of it are computed of its result, after the WITH",
+                "joins, EXCEPT, LIMIT, NOT, and IN and EXISTS as values, of it are computed of its result, "
+                "after the WITH",
             )
+
+
+def _only_lets_in(condition: exp.Expr) -> bool:
+    """Whether WHERE has at least the rows that it had, once a condition is true of more of them."""
+    from sqlglot import exp
+
+    while isinstance(condition.parent, (exp.And, exp.Or, exp.Paren)):
+        condition = condition.parent
+    return isinstance(condition.parent, exp.Where)
 
 
 def _check_linear(node: exp.Expr, cte: exp.CTE, names: set[str]) -> None:
