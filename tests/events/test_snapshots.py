@@ -68,7 +68,7 @@ PROGRAMS: dict[str, Program] = {
         lambda key, _, n: (None if n == 3 else n + 1, [(key, n)]), default=int, state=state
     ),
     "dedup": lambda left, _, state: left.dedup(ttl=5, state=state),
-    "top_k": lambda left, _, state: left.top_k(2, lambda event: event.value, state=state),
+    "top_k": lambda left, _, state: left.top_k_so_far(2, lambda event: event.value, state=state),
     "timers": lambda left, _, state: left.process(heard, silent, state=state),
     "only timers": lambda left, _, state: left.process(later, last, state=state),
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import logic_tests
+import pointstamp as ps
 
 FILES = {"windows": 12, "sets": 10, "joins": 10, "groups": 9, "recursion": 4}
 """The files, and how many of their queries pass at least; the others are refused."""
@@ -35,7 +36,7 @@ def test_a_wrong_result_is_found(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines, "query I", "select median(a) from t", "----", "1", ""]))
     assert len(logic_tests.run(path).refused) == 1
     with pytest.MonkeyPatch.context() as patch:
-        answer = logic_tests.ps.sql
-        patch.setattr(logic_tests.ps, "sql", lambda query, **tables: answer(query, **tables).slice(1))
+        answer = ps.sql
+        patch.setattr(ps, "sql", lambda query, **tables: answer(query, **tables).slice(1))
         path.write_text("\n".join([*lines, "query I", "select a from t order by a", "----", "1", "2", ""]))
         assert len(logic_tests.run(path).wrong) == 1

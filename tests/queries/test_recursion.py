@@ -39,7 +39,8 @@ def contents(script: list[Any]) -> Any:
 
 def walks(edges: list[Any], starts: list[Any]) -> tuple[set[int], set[int]]:
     """The nodes at the end of walks with an even and with an odd number of edges."""
-    even, odd = {row[0] for row in starts}, set()
+    even: set[int] = {row[0] for row in starts}
+    odd: set[int] = set()
     while True:
         after = {b for a, b in edges if a in odd}, {b for a, b in edges if a in even}
         if after[0] <= even and after[1] <= odd:

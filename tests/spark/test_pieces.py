@@ -19,7 +19,7 @@ from pointstamp.spark.job import slots as slots_module
 from pointstamp.spark.job import task
 from pointstamp.spark.packing import exceptions
 from pointstamp.spark.packing.batches import Packed, pack, packed, read
-from pointstamp.spark.packing.exceptions import coded, found, told
+from pointstamp.spark.packing.exceptions import coded, found, raising_in_text
 from pointstamp.spark.packing.merging import in_order
 from pointstamp.spark.packing.partitioning import dealing
 from pointstamp.spark.packing.pickling import arrived
@@ -134,7 +134,7 @@ def test_a_python_of_another_version_is_named() -> None:
 
 
 def test_an_exception_survives_the_text_it_travels_in() -> None:
-    with pytest.raises(Exception, match="<pointstamp:") as raised, told():
+    with pytest.raises(Exception, match="<pointstamp:") as raised, raising_in_text():
         raise KeyError("it")
     back = found(f"org.apache.spark.SparkException: {raised.value}\n\tat somewhere")
     assert isinstance(back, KeyError)

@@ -7,7 +7,7 @@ never the same: they may have effects.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pointstamp import _core
 from pointstamp.plan import collections, shape
@@ -77,7 +77,7 @@ def shared(nodes: Sequence[Node]) -> dict[Output, Output]:
 def _data(value: Any, node: Node) -> Any:
     """A value that equals that of another node where their arguments do; it can be a key."""
     if isinstance(value, _core.Expr):
-        make, arguments = value.__reduce__()
+        make, arguments = cast("tuple[Any, Any]", value.__reduce__())
         if make is _core.column_expr:
             schema = node.inputs[0].output.schema
             assert schema is not None

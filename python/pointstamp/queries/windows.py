@@ -7,7 +7,7 @@ rows are cut by `top_k` first, so that others never reach the windows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -84,12 +84,16 @@ def parts_of_window(window: exp.Window) -> list[exp.Expr]:
     ]
 
 
+Frame = Literal["range", "rows", "all"]
+"""The rows of a partition that an aggregate is computed of."""
+
+
 class _Over(NamedTuple):
     """The rows that a window function sees, by which functions are computed together."""
 
     partition: list[exp.Expr]
     order: list[exp.Expr]
-    frame: str
+    frame: Frame
 
     def key(self) -> tuple[Any, ...]:
         """Equal for windows that are computed together."""
@@ -105,7 +109,7 @@ def _over(window: exp.Window) -> _Over:
     return _Over(list(window.args.get("partition_by") or []), ordered, _frame(window))
 
 
-def _frame(window: exp.Window) -> str:
+def _frame(window: exp.Window) -> Frame:
     spec = window.args.get("spec")
     if spec is None:
         return "range"
@@ -114,7 +118,7 @@ def _frame(window: exp.Window) -> str:
     ends = [str(spec.args.get(part) or "").upper() for part in ("start", "start_side", "end", "end_side")]
     if kind in {"ROWS", "RANGE"} and ends[:2] == ["UNBOUNDED", "PRECEDING"]:
         if ends[2] in {"CURRENT ROW", ""}:
-            return kind.lower()
+            return "rows" if kind == "ROWS" else "range"
         if ends[2:] == ["UNBOUNDED", "FOLLOWING"]:
             return "all"
     return refuse(
@@ -234,7 +238,9 @@ def windowed(
     for over, own in together.values():
         values: dict[str, Any] = {}
         columns = _columns(over, correlation, values, scalars)
-        functions = {fresh("window"): _function(window, relation, values, scalars) for window in own}
+        functions: dict[str, Any] = {
+            fresh("window"): _function(window, relation, values, scalars) for window in own
+        }
         known |= {key_of(window): name for window, name in zip(own, functions, strict=True)}
         names = relation.names
         title = titled(f"over ({own[0].sql(DIALECT).partition(' OVER (')[2]}")
@@ -308,7 +314,7 @@ def push_row_numbers(source: exp.Expr, conditions: Sequence[exp.Expr]) -> None:
                 and _most(condition, key_of(found[0])) is not None
             ):
                 own = condition.copy()
-                own.find(exp.Column).replace(window.copy())
+                cast("exp.Column", own.find(exp.Column)).replace(window.copy())
                 select.set("qualify", exp.Qualify(this=own))
                 return
 

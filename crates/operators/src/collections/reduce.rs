@@ -143,10 +143,10 @@ fn build<T: ScopeTime>(
     };
     builder.build(move || {
         let_go(&template, begins.as_ref(), &port, &activator);
-        let left = reducing.run(&port, &output)?;
-        if reducing.store(&memory) || left == Left::Work {
+        let remains = reducing.run(&port, &output)?;
+        if reducing.store(&memory) || remains == Left::Work {
             activator.resume();
-        } else if left == Left::Merges {
+        } else if remains == Left::Merges {
             activator.activate(); // no checkpoint waits for merges
         }
         Ok(false)

@@ -1026,6 +1026,7 @@ pub(crate) fn column_expr(name: String) -> Expression {
 
 /// The function of a name, with its constant argument, of values.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn call_expr(
     function: &str,
     argument: &str,

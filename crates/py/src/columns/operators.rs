@@ -181,8 +181,11 @@ pub(crate) fn delay_columns(stream: &Stream, column: usize) -> PyResult<Stream> 
 /// Adds the time of each row, in a column after the others: the one of the schema `times`.
 #[pyfunction]
 pub(crate) fn with_own_times(stream: &Stream, schema: &Schema, times: &Schema) -> PyResult<Stream> {
-    let timed = columns::with_own_times(&stream.typed()?, &schema.schema, &times.schema);
-    stream.made(timed)
+    stream.made(columns::with_own_times(
+        &stream.typed()?,
+        &schema.schema,
+        &times.schema,
+    ))
 }
 
 /// Returns the schema of the result of `with_own_times`.

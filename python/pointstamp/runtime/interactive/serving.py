@@ -273,7 +273,8 @@ class _Serving:
 
     def do_sizes(self, _: int | None, flow: int) -> dict[tuple[int, ...], list[int]]:
         """Returns the rows, bytes in memory and bytes on disk that each operator of a dataflow keeps."""
-        number, found = self._flows[flow].number, {}
+        number = self._flows[flow].number
+        found: dict[tuple[int, ...], list[int]] = {}
         for said in self._worker._collector.data(self._worker._engine):
             for address, *sizes in said.get("kept", ()):
                 if address[0] == number:

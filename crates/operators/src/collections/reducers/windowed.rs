@@ -125,8 +125,8 @@ impl Partition<'_> {
         let mut results = Vec::with_capacity(self.rows.len());
         for (run, start) in self.peers.iter().enumerate() {
             let end = self.peers.get(run + 1).copied().unwrap_or(self.rows.len());
-            let made = make(run, *start);
-            results.extend((*start..end).map(|_| made.clone()));
+            let result = make(run, *start);
+            results.extend((*start..end).map(|_| result.clone()));
         }
         results
     }
@@ -242,22 +242,16 @@ impl Sum {
         }
         // The greatest integer fits no column: writing it there is the error, which names the row.
         let whole = self.whole.unwrap_or(i128::MAX);
-        match i64::try_from(whole) {
-            Ok(word) => {
-                row.int(word);
-            }
-            Err(_) => {
-                let written = row.term(|term| -> Result<(), std::convert::Infallible> {
-                    let mut writer = Writer::new(term);
-                    writer.int(whole);
-                    writer.end();
-                    Ok(())
-                });
-                match written {
-                    Ok(_) => {}
-                }
-            }
+        if let Ok(word) = i64::try_from(whole) {
+            row.int(word);
+            return row;
         }
+        let Ok(_) = row.term(|term| -> Result<(), std::convert::Infallible> {
+            let mut writer = Writer::new(term);
+            writer.int(whole);
+            writer.end();
+            Ok(())
+        });
         row
     }
 }
