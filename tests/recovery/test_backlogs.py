@@ -134,6 +134,23 @@ def test_late_records_of_a_batch_that_is_sent_in_parts_keep_their_order(tmp_path
     assert [(at, count) for at, [count] in found] == [(at, 1) for at in range(RECORDS)]
 
 
+def test_a_partition_whose_batch_waits_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch of another partition takes longer than `idle`."""
+    monkeypatch.setattr(source_reading, "TIMES", 10)
+    seen = Seen(0.001)
+
+    def main(worker: ps.Worker) -> list[Any]:
+        with worker.dataflow() as scope:
+            stream = scope.read(in_one_batch(2), time=lambda record: record, idle=0.1)
+            kept = stream.inspect(seen.see).capture()
+        worker.run()
+        found: list[Any] = kept.extract()
+        return found
+
+    [found] = ps.execute(main)
+    assert [record for at, records in found for record in records if record != at] == []
+
+
 def test_records_of_one_time_are_sent_in_parts_where_they_take_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

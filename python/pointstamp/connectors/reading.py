@@ -125,6 +125,11 @@ class _Shelf:
             self._changed.notify_all()
             return item
 
+    def waiting(self) -> set[str]:
+        """The partitions that have a batch here."""
+        with self._changed:
+            return {partition for partition, batches in self._waiting.items() if batches}
+
     def close(self) -> None:
         with self._changed:
             self.closed = True
@@ -603,7 +608,7 @@ class Reading:
         failing = self._failing
         assert failing is not None
         assert self._capability is not None
-        frontier = self._timing.frontier()
+        frontier = self._timing.frontier(self._shelf.waiting())
         if frontier > self._capability.time:  # type: ignore[operator]
             self._capability.downgrade(frontier)
             if self._may_reject is not None:
@@ -837,7 +842,7 @@ class Reading:
             return
         if not self._left and (others := list(self._beats.frontier)):
             self._timing.follow(others[0])  # type: ignore[arg-type]
-        frontier = self._timing.frontier()
+        frontier = self._timing.frontier(self._shelf.waiting())
         if self._unsent:
             frontier = min(frontier, self._least[0])
         if frontier > self._capability.time:  # type: ignore[operator]

@@ -20,7 +20,7 @@ from pointstamp.errors import add_note
 from pointstamp.event_time.units import split_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from pointstamp.event_time.units import Late
 
@@ -84,8 +84,8 @@ class Timing:
     def follow(self, frontier: int) -> None:
         """Notes the frontier of the other workers, while this one has no partition."""
 
-    def frontier(self) -> int:
-        """The least time at which something may come."""
+    def frontier(self, waiting: Container[str] = ()) -> int:
+        """The least time at which something may come, of all partitions and of those whose records wait."""
         return 0
 
     def complete(self) -> int:
@@ -132,7 +132,7 @@ class Arrival(Timing):
         """Takes back the latest interval."""
         self._latest = max(self._latest, kept)
 
-    def frontier(self) -> int:
+    def frontier(self, waiting: Container[str] = ()) -> int:
         """The interval that it is; a clock that is set back does not take it back."""
         self._latest = max(self._latest, int(self._now() // self._every))
         return self._latest
@@ -312,11 +312,19 @@ class EventTime(Timing):
         """Notes the frontier of the other workers: a partition found later sends earlier records at it."""
         self._frontier = max(self._frontier, frontier)
 
-    def frontier(self) -> int:
-        """The least watermark; of idle partitions it is asked only if there are no others."""
+    def frontier(self, waiting: Container[str] = ()) -> int:
+        """The least watermark; of idle partitions it is asked only if there are no others.
+
+        Args:
+            waiting: Partitions whose records have been read and are not placed yet: they are not idle.
+        """
         if self._latest:
             limit = None if self._idle is None else clock.monotonic() - self._idle
-            awake = [latest for latest, since in self._latest.values() if limit is None or since >= limit]
+            awake = [
+                latest
+                for partition, (latest, since) in self._latest.items()
+                if limit is None or since >= limit or partition in waiting
+            ]
             if awake:
                 self._frontier = max(self._frontier, min(awake) - self._lateness)
             else:
