@@ -107,7 +107,7 @@ test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 
 # `make test` runs a part of these tests. ARGS="-k epochs" for some.
 test-spark: $(dev_stamp) $(wheel_stamp) $(java_stamp)
-	POINTSTAMP_EFFORT=2 $(JAVA) $(LIMIT) $(BIN)/python -m pytest -v tests/spark $(ARGS)
+	POINTSTAMP_EFFORT=2 $(JAVA) $(LIMIT) $(BIN)/python -m pytest -v tests/spark tests/package/test_benches.py $(ARGS)
 
 # The broker's jars stay in target/kafka; KAFKA_JARS names them, so that `make test` does not start a broker.
 test-connectors: export KAFKA_JARS := $(CURDIR)/target/kafka

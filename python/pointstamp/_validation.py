@@ -118,7 +118,7 @@ _OTHER_WORDS = {
     "to_pandas": ("capture", "map_batches"),
     "union": ("concat",),
     "unique": ("distinct",),
-    "where": ("filter", "map_batches"),
+    "where": ("filter",),
     "with_columns": ("map_batches", "to_arrow"),
 }
 """Names in other libraries, and the methods here that do the same."""

@@ -230,7 +230,7 @@ TTL: dict[str, Build] = {
         lambda k, _, n: (n + 1, [(k, n)]), default=int, ttl=9
     ),
     "dedup": lambda a: both(a)[0].dedup(ttl=9),
-    "top_k": lambda a: both(a)[0].top_k(2, lambda row: row[2], ttl=9),
+    "top_k": lambda a: both(a)[0].top_k_so_far(2, lambda row: row[2], ttl=9),
     "process": lambda a: both(a)[0].process(counted, ttl=9),
 }
 
@@ -366,7 +366,7 @@ FOREVER = {
     f"by key: {name}": by_key(name)
     for name in [
         *("counted", "as-of join", "table join", "scan", "running", "state_machine"),
-        *("dedup", "top_k", "process"),
+        *("dedup", "top_k_so_far", "process"),
     ]
 }
 FOREVER |= {

@@ -267,7 +267,7 @@ PROGRAMS: dict[str, tuple[Program, Model]] = {
         per_key(lambda state, record: (True, [] if state else [record.value])),
     ),
     "top_k": (
-        lambda stream, rules, state: values_of(stream).top_k(2, ttl=rules.ttl, state=state),
+        lambda stream, rules, state: values_of(stream).top_k_so_far(2, ttl=rules.ttl, state=state),
         largest_model,
     ),
     "table_join": (table_joined, table_model),

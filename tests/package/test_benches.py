@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from children import finished
+from effort import EFFORT
 
 RUN = Path(__file__).parents[2] / "benches" / "python" / "run.py"
 
@@ -41,8 +42,9 @@ def test_the_benches_of_windows_run() -> None:
 
 def test_the_bench_of_recovery_runs() -> None:
     given = ["--states", "2000", "--records", "20000", "--megabytes", "1", "--state", "1"]
-    given += ["--every", "0.2", "--rounds", "3", "--turns", "1"]
-    command = [sys.executable, "-W", "error", str(RUN.parent / "recovery.py"), *given]
+    given += ["--every", "0.2", "--rounds", "3", "--turns", "1", "--pairs", "20000", "--changes", "4000"]
+    parts = [] if EFFORT > 1 else ["states", "off", "pairs", "sizes", "late", "kill", "bytewax"]
+    command = [sys.executable, "-W", "error", str(RUN.parent / "recovery.py"), *given, *parts]
     result = finished(command, 380)
     assert result.returncode == 0, result.stdout + result.stderr
     for name in ("of without", "longest time", "1 MB of changes", "bytes written", "shown after", "a kill"):
@@ -73,6 +75,7 @@ needs_java = pytest.mark.skipif(
 
 
 @needs_java
+@pytest.mark.skipif(EFFORT == 1, reason="takes minutes: `make test-spark` runs it")
 def test_the_benches_of_spark_run_and_agree_with_their_peers() -> None:
     said = of_spark("components", "pagerank", "hops", "identity")
     assert said.count("pointstamp.spark.run") == 4  # identity of two sizes

@@ -226,9 +226,9 @@ def test_state_of_newer_sources_and_sinks_is_refused(
 
     write(tmp_path, 1, 2, 3)
     with monkeypatch.context() as newer:
-        newer.setattr(module, "_VERSION", 2)
+        newer.setattr(module, "_VERSION", module._VERSION + 1)
         run_until_stopped(main, settings(tmp_path))
-    with pytest.raises(ps.CheckpointError, match=f"'{operator}' .*version 2 .* knows versions up to 1"):
+    with pytest.raises(ps.CheckpointError, match=f"'{operator}' .* knows versions up to {module._VERSION}"):
         ps.execute(main, config=settings(tmp_path))
 
 
