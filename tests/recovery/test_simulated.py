@@ -236,7 +236,7 @@ def test_random_programs_are_killed_and_go_on(
 
 
 def test_some_of_them_have_gone_on_from_a_checkpoint() -> None:
-    """Nothing would be tested if all began again. The others are killed before a checkpoint, or at the end."""
+    """Nothing is tested if all begin again. The others are killed before a checkpoint, or at the end."""
     if not OUTCOMES:
         pytest.skip("the test before has not run here")
     assert OUTCOMES["resumed"], OUTCOMES
