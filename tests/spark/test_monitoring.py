@@ -69,10 +69,17 @@ def test_functions_are_named_in_the_plan(spark: Any) -> None:
     )
     assert outputs["counts"].count() == 1000
     outputs.unpersist()
-    plans = [
-        query["planDescription"] for query in api(spark, "sql?planDescription=true&details=true&length=500")
-    ]
-    [plan] = [plan for plan in plans if "pointstamp both [" in plan and "InMemory" in plan]
+
+    def found() -> list[str]:
+        queries = api(spark, "sql?planDescription=true&details=true&length=5000")
+        plans = [query["planDescription"] for query in queries]
+        return [plan for plan in plans if "pointstamp both [" in plan and "InMemory" in plan]
+
+    for _ in range(100):  # the page follows what happens
+        if found():
+            break
+        time.sleep(0.1)
+    [plan] = found()
     for part in ("pack words", "dataflow", "unpack counts"):
         assert f"]: {part}(" in plan, plan
 
