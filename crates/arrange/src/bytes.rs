@@ -7,7 +7,7 @@ pub(crate) fn write_words(into: &mut Vec<u8>, words: impl ExactSizeIterator<Item
 }
 
 /// Appends items of `N` bytes.
-pub(crate) fn write_array<const N: usize>(
+pub fn write_array<const N: usize>(
     into: &mut Vec<u8>,
     items: impl ExactSizeIterator<Item = [u8; N]>,
 ) {
@@ -20,10 +20,7 @@ pub(crate) fn write_array<const N: usize>(
 }
 
 /// Takes so many items of `N` bytes off the front of `from`.
-pub(crate) fn read_array<'a, const N: usize>(
-    from: &mut &'a [u8],
-    len: usize,
-) -> Option<&'a [[u8; N]]> {
+pub fn read_array<'a, const N: usize>(from: &mut &'a [u8], len: usize) -> Option<&'a [[u8; N]]> {
     let bytes = from.split_off(..len.checked_mul(N)?)?;
     Some(bytes.as_chunks::<N>().0)
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use pointstamp_arrange::{Bytes, Rows, hash_of, seek_by, word_of_i64};
+use pointstamp_arrange::{Bytes, Rows, hash_of, read_array, seek_by, word_of_i64, write_array};
 
 use crate::terms::term_of;
 use crate::{Layout, Row};
@@ -304,12 +304,7 @@ impl Rows for Cells {
             Cells::Ints(numbers) => {
                 into.extend(numbers.layout.word().to_le_bytes());
                 into.extend((numbers.len as u64).to_le_bytes());
-                let start = into.len();
-                into.resize(start + 8 * numbers.words.len(), 0);
-                let places = into[start..].as_chunks_mut::<8>().0.iter_mut();
-                for (place, word) in places.zip(&numbers.words) {
-                    *place = word.to_le_bytes();
-                }
+                write_array(into, numbers.words.iter().map(|word| word.to_le_bytes()));
             }
             Cells::Terms(rows) => {
                 into.extend(0_u64.to_le_bytes());
@@ -329,8 +324,7 @@ impl Rows for Cells {
         if layout == Layout::EMPTY && len != 0 {
             return None;
         }
-        let size = len.checked_mul(layout.width())?.checked_mul(8)?;
-        let words = from.split_off(..size)?.as_chunks::<8>().0.iter();
+        let words = read_array::<8>(from, len.checked_mul(layout.width())?)?.iter();
         let words = words.map(|word| i64::from_le_bytes(*word)).collect();
         Some(Cells::of_ints(layout, len, words))
     }

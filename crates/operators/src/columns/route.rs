@@ -9,7 +9,7 @@ use crate::batch::{Batch, Content};
 
 /// Returns an exchange by the columns of these numbers.
 pub fn by_columns(key: &[usize]) -> Pact<Batch> {
-    Pact::exchange(ColumnRouter(key.to_vec()))
+    routed(key, false)
 }
 
 /// Returns the pact of an operator with state by key: an exchange, or none where each key's rows are on one worker already.
@@ -23,27 +23,29 @@ pub fn placed(key: &[usize], in_place: bool) -> Pact<Batch> {
 
 /// Returns an exchange by the key groups of the columns of these numbers.
 pub fn by_groups_of_columns(key: &[usize]) -> Pact<Batch> {
-    Pact::exchange(GroupRouter(key.to_vec()))
+    routed(key, true)
 }
 
-struct GroupRouter(Vec<usize>);
-
-impl Route<Batch> for GroupRouter {
-    fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
-        let rows = RecordBatch::from_batch(batch)?;
-        let peers = parts.len();
-        let emit = |part: usize, rows: RecordBatch| parts[part].push(rows.into_batch());
-        Ok(partition_by_group(&rows, &self.0, peers, emit)?)
-    }
+fn routed(key: &[usize], by_group: bool) -> Pact<Batch> {
+    let key = key.to_vec();
+    Pact::exchange(ColumnRouter { key, by_group })
 }
 
-struct ColumnRouter(Vec<usize>);
+struct ColumnRouter {
+    key: Vec<usize>,
+    by_group: bool,
+}
 
 impl Route<Batch> for ColumnRouter {
     fn route(&mut self, batch: Batch, parts: &mut [Vec<Batch>]) -> UserResult<()> {
         let rows = RecordBatch::from_batch(batch)?;
         let peers = parts.len();
         let emit = |part: usize, rows: RecordBatch| parts[part].push(rows.into_batch());
-        Ok(partition(&rows, &self.0, peers, emit)?)
+        if self.by_group {
+            partition_by_group(&rows, &self.key, peers, emit)?;
+        } else {
+            partition(&rows, &self.key, peers, emit)?;
+        }
+        Ok(())
     }
 }

@@ -755,8 +755,7 @@ impl Expression {
         n: u32,
         default: Option<Py<PyAny>>,
     ) -> PyResult<Aggregate> {
-        let argument = (n, default).into_pyobject(py)?.into_any();
-        Ok(aggregate("lag", this, Some(argument.unbind())))
+        beside("lag", this, py, n, default)
     }
 
     /// The value of the row that is `n` places after, in `ColumnCollection.over`.
@@ -781,8 +780,7 @@ impl Expression {
         n: u32,
         default: Option<Py<PyAny>>,
     ) -> PyResult<Aggregate> {
-        let argument = (n, default).into_pyobject(py)?.into_any();
-        Ok(aggregate("lead", this, Some(argument.unbind())))
+        beside("lead", this, py, n, default)
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Self> {
@@ -944,6 +942,18 @@ fn degrees(function: &str, ddof: u8) -> PyResult<u8> {
 /// The aggregate of a name of an expression's values.
 fn aggregate(function: &str, of: Py<Expression>, argument: Option<Py<PyAny>>) -> Aggregate {
     aggregate_expr(function.to_owned(), Some(of.into_any()), argument)
+}
+
+/// The aggregate that is the value of a row some places away, or a default.
+fn beside(
+    function: &str,
+    of: Py<Expression>,
+    py: Python<'_>,
+    n: u32,
+    default: Option<Py<PyAny>>,
+) -> PyResult<Aggregate> {
+    let argument = (n, default).into_pyobject(py)?.into_any();
+    Ok(aggregate(function, of, Some(argument.unbind())))
 }
 
 /// Converts an expression to Python: the inverse of `expr_of`.
