@@ -31,11 +31,6 @@ from figures import leave
 import pointstamp as ps
 from pointstamp.connectors import PartitionReader, Source, SQLiteSink
 
-try:
-    import recovery_bytewax
-except ImportError:
-    recovery_bytewax = None  # type: ignore[assignment]
-
 SUBJECT = "recovery"
 BATCH = 1000
 LENGTH = 1000
@@ -495,7 +490,9 @@ def kill(megabytes: int) -> None:
 
 def beside_bytewax(states: int, records: int, every: float) -> None:
     """The same work with Bytewax, with and without its recovery."""
-    if recovery_bytewax is None:
+    try:
+        import recovery_bytewax
+    except ImportError:
         print("Bytewax is not installed, so it is left out: `pip install bytewax` to have it compared.")
         return
     plain = recovery_bytewax.steady(states, records, None, every)

@@ -297,22 +297,66 @@ fn unread(py: Python<'_>, error: &(dyn std::error::Error + Send + Sync + 'static
     }
 }
 
-/// An object of Python's with a method `write`, and the exception that this has raised.
-struct Written {
-    file: Held,
+/// The bytes of the length in front of a part.
+const LENGTH: usize = 8;
+
+/// Splits what is written to it into parts, and passes each to a function of Python's.
+struct Split {
+    take: Held,
+    /// The beginning of a part whose end has not come.
+    begun: Vec<u8>,
+    written: usize,
     error: Option<PyErr>,
 }
 
-impl Write for Written {
+impl Split {
+    /// How many bytes the part in front has, its length included; less than it has, where that is not known.
+    fn needed(bytes: &[u8]) -> usize {
+        match bytes.first_chunk::<LENGTH>() {
+            Some(length) => LENGTH.saturating_add(u64::from_le_bytes(*length) as usize),
+            None => LENGTH,
+        }
+    }
+
+    fn pass(&self, part: &[u8]) -> PyResult<()> {
+        attached(|py| {
+            let part = PyBytes::new(py, &part[LENGTH..]);
+            self.take.get().bind(py).call1((part,)).map(drop)
+        })
+    }
+
+    fn split(&mut self, mut bytes: &[u8]) -> PyResult<()> {
+        self.written += bytes.len();
+        while !self.begun.is_empty() {
+            let needed = Self::needed(&self.begun);
+            if needed == self.begun.len() {
+                self.pass(&self.begun)?;
+                self.begun.clear();
+                break;
+            }
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let (some, behind) = bytes.split_at(bytes.len().min(needed - self.begun.len()));
+            self.begun.extend_from_slice(some);
+            bytes = behind;
+        }
+        // What lies whole in these bytes is passed as it is.
+        while bytes.len() >= LENGTH && bytes.len() >= Self::needed(bytes) {
+            let (part, behind) = bytes.split_at(Self::needed(bytes));
+            self.pass(part)?;
+            bytes = behind;
+        }
+        self.begun.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Write for Split {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = attached(|py| {
-            let bytes = PyBytes::new(py, bytes);
-            let file = self.file.get().bind(py);
-            file.call_method1("write", (bytes,)).map(drop)
-        });
-        written.map_err(|error| {
+        self.split(bytes).map_err(|error| {
             self.error = Some(error);
-            std::io::Error::other("the contents were not taken")
+            std::io::Error::other("a part was not taken")
         })?;
         Ok(bytes.len())
     }
@@ -336,17 +380,20 @@ impl Piece {
         Piece(EnginePiece::new(Parts(Held::new(contents))))
     }
 
-    /// Passes the bytes to `file.write`, some at a time.
-    fn write_to(&self, py: Python<'_>, file: Py<PyAny>) -> PyResult<()> {
-        let mut file = Written {
-            file: Held::new(file),
+    /// Passes each part to a function, without the length that is in front of it, and returns the bytes that the piece has.
+    fn split_into(&self, py: Python<'_>, take: Py<PyAny>) -> PyResult<usize> {
+        let mut parts = Split {
+            take: Held::new(take),
+            begun: Vec::new(),
+            written: 0,
             error: None,
         };
-        let written = detached(py, || self.0.write(&mut file));
-        match file.error {
+        let read = detached(py, || self.0.write(&mut parts));
+        match parts.error {
             Some(error) => Err(error),
-            None => written.map_err(|error| unread(py, &*error)),
-        }
+            None => read.map_err(|error| unread(py, &*error)),
+        }?;
+        Ok(parts.written)
     }
 
     /// The bytes.

@@ -214,29 +214,4 @@ def read_link(piece: Piece, take: Callable[[list[tuple[Any, Any]]], None]) -> in
     The entry of a key of which nothing is kept is None. Pieces are read in order: of two entries of a key the
     later holds.
     """
-    reader = _Reader(take)
-    piece.write_to(reader)
-    return reader.length
-
-
-class _Reader:
-    """Splits what is written to it into the parts of a link."""
-
-    def __init__(self, take: Callable[[list[tuple[Any, Any]]], None]) -> None:
-        self._take = take
-        self._rest = bytearray()
-        self.length = 0
-
-    def write(self, some: bytes) -> None:
-        """Takes some of the bytes of a piece."""
-        self.length += len(some)
-        rest = self._rest
-        rest += some
-        start = 0
-        while len(rest) >= start + _LENGTH:
-            end = start + _LENGTH + int.from_bytes(rest[start : start + _LENGTH], "little")
-            if len(rest) < end:
-                break
-            self._take(pairs_with_one_nan(pickle.loads(rest[start + _LENGTH : end])))
-            start = end
-        del rest[:start]
+    return piece.split_into(lambda part: take(pairs_with_one_nan(pickle.loads(part))))

@@ -211,16 +211,12 @@ impl Pages {
         if lacking > self.end - self.fetched {
             return Err(self.damaged("a page ends behind its section"));
         }
+        // The little that is left of the buffer is read again: that is cheaper than a copy of what comes.
+        let from = self.fetched - self.buffer.len() as u64;
         let until = self.end.min(self.fetched + lacking.max(READ));
-        let name = self.pack.name();
-        let more = self.pack.store.read(name, self.fetched..until);
-        let more = more.map_err(|error| failed(error, "a manifest", self.fetched))?;
+        let read = self.pack.store.read(self.pack.name(), from..until);
+        self.buffer = read.map_err(|error| failed(error, "a manifest", from))?;
         self.fetched = until;
-        self.buffer = if self.buffer.is_empty() {
-            more
-        } else {
-            [&self.buffer[..], &more].concat().into()
-        };
         Ok(())
     }
 
