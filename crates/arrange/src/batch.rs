@@ -325,12 +325,18 @@ impl<K: Rows, V: Rows, T: Time> Page<K, V, T> {
 
     /// Every update, in order of key, value and time.
     pub fn iter(&self) -> impl Iterator<Item = (K::Item<'_>, V::Item<'_>, &T, i64)> {
-        (0..self.keys().len()).flat_map(move |key| {
-            self.vals_of(key).flat_map(move |val| {
-                let row = (self.keys().get(key), self.vals().get(val));
-                self.updates_of(val)
-                    .map(move |(time, diff)| (row.0, row.1, time, diff))
-            })
+        (0..self.keys().len()).flat_map(move |key| self.iter_key(key))
+    }
+
+    /// The updates of a key, in order of value and time.
+    pub fn iter_key(
+        &self,
+        key: usize,
+    ) -> impl Iterator<Item = (K::Item<'_>, V::Item<'_>, &T, i64)> {
+        self.vals_of(key).flat_map(move |val| {
+            let row = (self.keys().get(key), self.vals().get(val));
+            self.updates_of(val)
+                .map(move |(time, diff)| (row.0, row.1, time, diff))
         })
     }
 }

@@ -13,9 +13,14 @@
 //! Cost: `O(n log n)` for `n` updates, and the merges of the trace, in instalments ([`fuel`](super::fuel)).
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use pointstamp_arrange::{Origin, Source, Trace as Reader, TraceWriter};
+use pointstamp_arrange::{
+    Batch as ArrangedBatch, Origin, Rows, Source, Trace as Reader, TraceWriter,
+};
+use pointstamp_engine::capability::Capability;
+use pointstamp_engine::error::BoxError;
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::scope::Scope;
@@ -24,8 +29,8 @@ use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::Cells;
 
 use super::follow::{Followers, Publisher};
-use super::fuel::instalment;
-use super::kept::{Beginning, Keeper, LentArrangement, Parts, least};
+use super::fuel::{Allowance, instalment};
+use super::kept::{Beginning, Keeper, LentArrangement, Parts, keeps_nothing_of_its_own, least};
 use super::memory::{Memory, caused};
 use super::route::{By, exchange};
 use super::sealed::Sealed;
@@ -36,7 +41,6 @@ use super::updates::{Builder, Updates};
 use crate::Error;
 use crate::batch::{Batch, Content};
 use crate::typed::{Input, Output, Typed};
-use crate::unary::Unary;
 
 /// The records of an arrangement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -378,27 +382,71 @@ impl Arrangement {
 
 impl<T: ScopeTime> Arranged<T> {
     fn updates(&self) -> Result<Typed<Updates>, Error> {
-        let unary = Unary::new(&self.stream, "to_collection", Pact::Pipeline)?;
-        let form = self.form;
-        Ok(unary.on_messages(move |input, output| {
-            let mut builder = Builder::default();
-            while let Some((capability, batch)) = input.next()? {
-                let batch = T::unseal(batch)?.batch;
-                for page in 0..batch.pages() {
-                    let page = batch.page(page).map_err(caused)?;
-                    for (key, value, time, diff) in page.iter() {
-                        match form {
-                            Form::Key => builder.push(key, &time.point(), diff),
-                            Form::Pair => builder.push_pair(key, value, &time.point(), diff),
-                        }
-                        if builder.is_full() {
-                            send(&mut builder, &capability, output)?;
-                        }
-                    }
-                }
-                send(&mut builder, &capability, output)?;
+        let builder = self.stream.scope().operator("to_collection")?;
+        let input = Input::new(&builder, &self.stream, Pact::Pipeline)?;
+        let (output, updates) = Output::new(&builder)?;
+        keeps_nothing_of_its_own(&builder);
+        let activator = builder.activator();
+        let mut allowance = Allowance::default();
+        let mut unpacking = Unpacking {
+            form: self.form,
+            batches: VecDeque::new(),
+            page: 0,
+            key: 0,
+        };
+        builder.build(move || {
+            let came = input.port().has_messages();
+            while let Some((message, sealed)) = input.next()? {
+                let sealed = T::unseal(sealed)?;
+                unpacking
+                    .batches
+                    .push_back((message.retain(0)?, sealed.batch));
             }
-            Ok(())
-        }))
+            allowance.spend(came, &activator, || unpacking.instalment(&output))?;
+            Ok(false)
+        });
+        Ok(updates)
+    }
+}
+
+/// The updates of batches, in instalments: a batch can be larger than memory.
+struct Unpacking<T: ScopeTime> {
+    form: Form,
+    batches: VecDeque<(Capability, ArrangedBatch<Cells, Cells, T>)>,
+    /// The place in the first of them.
+    page: usize,
+    key: usize,
+}
+
+impl<T: ScopeTime> Unpacking<T> {
+    /// Sends about a message of updates; returns whether more wait.
+    fn instalment(&mut self, output: &Output<Updates>) -> Result<bool, BoxError> {
+        let Some((capability, batch)) = self.batches.front() else {
+            return Ok(false);
+        };
+        let mut builder = Builder::default();
+        let page = batch.page(self.page).map_err(caused)?;
+        let keys = page.keys().len();
+        while self.key < keys && !builder.is_full() {
+            for (key, value, time, diff) in page.iter_key(self.key) {
+                match self.form {
+                    Form::Key => builder.push(key, &time.point(), diff),
+                    Form::Pair => builder.push_pair(key, value, &time.point(), diff),
+                }
+                if builder.is_full() {
+                    send(&mut builder, capability, output)?;
+                }
+            }
+            self.key += 1;
+        }
+        send(&mut builder, capability, output)?;
+        if self.key == keys {
+            (self.page, self.key) = (self.page + 1, 0);
+            if self.page == batch.pages() {
+                self.page = 0;
+                self.batches.pop_front();
+            }
+        }
+        Ok(!self.batches.is_empty())
     }
 }
