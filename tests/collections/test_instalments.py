@@ -67,6 +67,29 @@ def test_consolidation_of_a_large_batch_takes_many_steps() -> None:
     ps.execute(main)
 
 
+def test_a_large_arrangement_comes_out_in_many_steps() -> None:
+    """What it holds can be larger than memory, so it may not wait in a queue as a whole."""
+
+    def main(worker: ps.Worker) -> None:
+        came: list[int] = [0]
+        with worker.dataflow() as scope:
+            handle, pairs = scope.new_collection()
+            out = pairs.arrange().to_collection()
+            probe = out.inspect(lambda pair, time, diff: came.__setitem__(0, came[0] + 1)).probe()
+        handle.insert_many((number, 0) for number in range(MANY))
+        handle.advance_to(1)
+        most = 0
+        while probe.less_than(1):
+            before = came[0]
+            worker.step()
+            most = max(most, came[0] - before)
+        assert came == [MANY]
+        assert most <= MANY // 2
+        handle.close()
+
+    ps.execute(main)
+
+
 Pairs = ps.Collection[tuple[int, int]]
 Derive = Callable[[Pairs], ps.Collection[Any]]
 OPERATORS: dict[str, Derive] = {
@@ -74,6 +97,7 @@ OPERATORS: dict[str, Derive] = {
     "distinct": lambda pairs: pairs.distinct(),
     "min": lambda pairs: pairs.min(),
     "join": lambda pairs: pairs.join(pairs.distinct()),
+    "to_collection": lambda pairs: pairs.arrange().to_collection(),
 }
 
 

@@ -74,7 +74,7 @@ FILTER_COLUMNS = Kind("filter", _FAMILY)
 COLUMN_UPDATES = Kind("updates", _FAMILY)
 
 ARRANGE = Kind("arrange", _FAMILY, State.ARRANGED)
-ARRANGED_UPDATES = Kind("to_collection", _FAMILY)
+ARRANGED_UPDATES = Kind("to_collection", _FAMILY, State.ARRANGED)
 IMPORT = Kind("import", _FAMILY, State.ARRANGED)
 JOIN = Kind("join", _FAMILY, State.ARRANGED)
 SEMIJOIN = Kind("semijoin", _FAMILY, State.ARRANGED)

@@ -30,7 +30,9 @@ use pointstamp_rows::Cells;
 
 use super::follow::{Followers, Publisher};
 use super::fuel::{Allowance, instalment};
-use super::kept::{Beginning, Keeper, LentArrangement, Parts, keeps_nothing_of_its_own, least};
+use super::kept::{
+    Beginning, Keeper, LentArrangement, Parts, is_restored, keeps_nothing_of_its_own, least,
+};
 use super::memory::{Memory, caused};
 use super::route::{By, exchange};
 use super::sealed::Sealed;
@@ -386,6 +388,7 @@ impl<T: ScopeTime> Arranged<T> {
         let input = Input::new(&builder, &self.stream, Pact::Pipeline)?;
         let (output, updates) = Output::new(&builder)?;
         keeps_nothing_of_its_own(&builder);
+        let _ = is_restored(&builder); // the arrangement sends later batches alone
         let activator = builder.activator();
         let mut allowance = Allowance::default();
         let mut unpacking = Unpacking {
@@ -425,9 +428,10 @@ impl<T: ScopeTime> Unpacking<T> {
             return Ok(false);
         };
         let mut builder = Builder::default();
+        let mut fuel = instalment();
         let page = batch.page(self.page).map_err(caused)?;
         let keys = page.keys().len();
-        while self.key < keys && !builder.is_full() {
+        while self.key < keys && fuel > 0 {
             for (key, value, time, diff) in page.iter_key(self.key) {
                 match self.form {
                     Form::Key => builder.push(key, &time.point(), diff),
@@ -436,6 +440,7 @@ impl<T: ScopeTime> Unpacking<T> {
                 if builder.is_full() {
                     send(&mut builder, capability, output)?;
                 }
+                fuel = fuel.saturating_sub(1);
             }
             self.key += 1;
         }
