@@ -6,7 +6,7 @@ import os
 import resource
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import pairwise
@@ -216,7 +216,115 @@ def test_times_that_are_none_are_refused_with_their_partition(time: Any) -> None
     assert any("in partition 'a'" in note for note in notes(caught.value))
 
 
+def test_workers_that_find_other_partitions_are_refused(tmp_path: Path) -> None:
+    """Each would take its share of another list: some files would be read twice, and others by nobody."""
+    (tmp_path / "b.jsonl").write_text("1\n")
+    listed = threading.Event()
+
+    def main(worker: ps.Worker) -> None:
+        if worker.index == 1:
+            assert listed.wait(120)
+        source = JSONLinesSource(tmp_path)
+        with worker.dataflow() as scope:
+            scope.read(source).probe()
+            if worker.index == 0:
+                (tmp_path / "a.jsonl").write_text("2\n")
+                listed.set()
+        worker.run()
+
+    with pytest.raises(ps.GraphError, match="has 2 partitions of source 'read'.* has 1 partitions"):
+        ps.execute(main, workers=2)
+
+
+class _Growing(Source[str]):
+    """Partitions that are found one after another, by each worker in an order of its own."""
+
+    acknowledges = False
+    discover = 0.01
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self._found = 0
+
+    def partitions(self) -> list[str]:
+        self._found += 1
+        return self._names[: self._found]
+
+    def open(self, partition: str) -> PartitionReader[str]:
+        return _Once(partition)
+
+
+class _Once(PartitionReader[str]):
+    """Reads the partition's name, and then waits."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+        self._closed = threading.Event()
+
+    def read(self) -> list[str] | None:
+        if self._count:
+            self._closed.wait(120)
+            return None
+        self._count = 1
+        return [self._name]
+
+    @property
+    def offset(self) -> int:
+        return self._count
+
+    def seek(self, offset: int) -> None:
+        self._count = offset
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+def test_partitions_that_workers_find_in_other_orders_are_read_once() -> None:
+    names = [f"part {number}" for number in range(12)]
+    read: list[str] = []
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            # One finds several at first, and the others later.
+            found = names if worker.index == 0 else [*reversed(names)]
+            probe = scope.read(_Growing(found)).inspect(read.append).probe()
+        worker.step_while(lambda: len(set(read)) < len(names))
+        for _ in range(50):
+            worker.step()
+        assert probe.less_equal(0)
+        worker.drop_dataflow(worker.installed_dataflows()[0])
+
+    ps.execute(main, workers=2)
+    assert sorted(read) == sorted(names)
+
+
 # ------------------------------------------------------------ queues
+
+
+def test_a_queue_that_a_worker_made_and_does_not_read_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[bool] = []
+
+    def main(worker: ps.Worker) -> None:
+        queue: QueueSource[int] = QueueSource(size=1)
+        with worker.dataflow() as scope:
+            scope.read(queue).probe()
+
+        def put() -> None:
+            with suppress(ValueError):
+                for number in range(3):
+                    queue.put(number)
+                queue.close()
+
+        putting = threading.Thread(target=put, daemon=True)
+        putting.start()
+        worker.run()
+        putting.join(120)
+        ended.append(not putting.is_alive())
+
+    ps.execute(main, workers=2)
+    assert ended == [True, True]
+    assert "1 records wait in a queue that was not read" in caplog.text
 
 
 def test_putting_ends_when_the_reader_has_gone() -> None:

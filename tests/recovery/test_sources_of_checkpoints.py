@@ -201,6 +201,7 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
         def open(self, partition: str) -> PartitionReader[Any]:
             reader = super().open(partition)
             if partition.endswith("2.jsonl"):
+                opened.set()
                 go.wait(60)
             return reader
 
@@ -210,11 +211,14 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
 
     def drive(worker: ps.Worker, seen: list[Any]) -> None:
         try:
+            # The end of the first file has been read, and the step takes it.
+            worker.step_while(lambda: not opened.is_set())
+            worker.step()
             cut_and_crash(10)(worker, seen)
         finally:
             go.set()
 
-    go = threading.Event()
+    go, opened = threading.Event(), threading.Event()
     try:
         with pytest.raises(Enough):
             run(tmp_path, read, drive)

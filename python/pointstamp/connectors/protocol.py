@@ -232,7 +232,7 @@ class Source(ABC, Generic[T]):
             records cannot be read again: with checkpoints, such a source needs a journal.
         journal: Whether records are logged beside the checkpoints before they are sent.
         discover: The interval in seconds at which `partitions` is called again, for added ones; None for
-            never. A source with an interval does not end, and needs `worker_of`.
+            never. A source with an interval does not end.
 
     Examples:
         A source of two partitions:
@@ -285,7 +285,10 @@ class Source(ABC, Generic[T]):
         """
 
     def worker_of(self, partition: str, workers: int) -> int | None:
-        """The number of the worker that reads a partition; None deals the partitions out in turn.
+        """The number of the worker that reads a partition.
+
+        With None the partitions are dealt out in turn; of a source with `discover`, by the hashes of their
+        names.
 
         Examples:
             >>> from pointstamp.connectors import QueueSource
@@ -343,9 +346,10 @@ class Source(ABC, Generic[T]):
         """
 
     def unread(self, partition: str) -> None:  # most have nothing to do
-        """Says that a dataflow ended before it opened a partition: it was dropped, or failed.
+        """Says that a dataflow ended, and this worker has not opened a partition.
 
-        Waiting senders are notified here.
+        The dataflow was dropped or failed before, or the partition is another worker's. Waiting senders are
+        notified here.
 
         Examples:
             >>> from pointstamp.connectors import QueueSource

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import threading
 import time as clock
@@ -24,6 +25,8 @@ __all__ = ["QueueSource"]
 
 T = TypeVar("T")
 
+_log = logging.getLogger("pointstamp")
+
 MOST = 1024
 """Records that one `read` returns at most."""
 
@@ -32,7 +35,10 @@ GRACE = 20
 
 
 class QueueSource(Source[T]):
-    """A queue that any thread may put records into, read by one worker.
+    """A queue that any thread may put records into, read by worker 0.
+
+    The threads of one process can share a queue that was made before `execute`. The records of a queue that a
+    worker makes for itself, and does not read, are not sent: there is a warning.
 
     Args:
         size: The maximum number of records, or with a schema of batches, that wait in it: then putting waits.
@@ -277,8 +283,16 @@ class QueueSource(Source[T]):
         self._worker = threading.get_ident()
 
     def unread(self, partition: str) -> None:
-        """Notes that a dataflow ended before it began: putting need not wait for it."""
+        """Notes that a dataflow ended without reading it: putting need not wait for it."""
+        if self._read:
+            return  # by another worker, whose reader ends it
         self.leave()
+        if self._items:
+            _log.warning(
+                "%d records wait in a queue that was not read: of several workers, one reads a queue. Make it "
+                "before execute(), for all of its threads, or put on the worker that reads",
+                len(self._items),
+            )
 
     def leave(self) -> None:
         """Notes that its reader has ended: waiting senders are notified.

@@ -20,10 +20,11 @@ import time as clock
 import warnings
 from collections import deque
 from functools import partial
+from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pointstamp._core import ProbeHandle
+from pointstamp._core import ProbeHandle, worker_of_key
 from pointstamp.api.classes import stream_of
 from pointstamp.connectors.journal import Journaled, folder_of
 from pointstamp.connectors.naming import identity_of
@@ -54,6 +55,9 @@ Item = tuple[str, Any, Any, int | None, "Sequence[Rejected]"]
 
 _VERSION = 2
 """The version of the state in checkpoints."""
+
+_SHOWN = 8
+"""The number of partitions that a message names."""
 
 _log = logging.getLogger("pointstamp")
 
@@ -320,6 +324,7 @@ class Reading:
         self._timing = timing
         self._threads: _Threads | None = None
         self._ended = False
+        self._names: set[str] = set()
         self._mine: list[str] = []
         # Operators that may need any record: one of them is named, once, if offsets are to be acknowledged.
         self._retaining: _core.Retaining | None = None
@@ -396,6 +401,8 @@ class Reading:
             self._take_back(kept)
             core.core.keeps("groups", self._taken)
             self._recording.subscribe(self.info.activator)
+        if self._source.discover is None:
+            scope._building.compared.append(_described(self._name, sorted(self._names)))
         core.build(self._run, lambda _: (output,), notify=False, start=True)
         if beats is not None:
             scope._watch(beats, self._beats, self.info.activator)
@@ -567,8 +574,12 @@ class Reading:
             self._source.recorded(partition, self._journal_of(partition))
 
     def _reads(self, partition: str, in_turn: int) -> bool:
-        worker = self._source.worker_of(partition, self.info.peers)
-        return (in_turn if worker is None else worker) % self.info.peers == self.info.index
+        peers = self.info.peers
+        worker = self._source.worker_of(partition, peers)
+        if worker is None:
+            # Each worker finds added partitions at moments of its own, so that their order is no agreement.
+            worker = in_turn if self._source.discover is None else worker_of_key(partition, peers)
+        return worker % peers == self.info.index
 
     def _run(self, output: OutputPort[Any]) -> None:
         try:
@@ -822,7 +833,7 @@ class Reading:
         added = sorted(set(names) - self._names)
         self._names.update(added)
         for partition in added:
-            if self._reads(partition, len(self._names)):
+            if self._reads(partition, 0):
                 self._left.add(partition)
                 self._mine.append(partition)
                 self._timing.begin([partition])
@@ -924,6 +935,15 @@ class Reading:
     def __del__(self) -> None:
         with raised_later():
             self.stop()
+            for partition in self._names.difference(self._mine):
+                self._source.unread(partition)
+
+
+def _described(source: str, partitions: list[str]) -> str:
+    """The partitions of a source, as workers compare them: each is dealt out by its place among them."""
+    some = ", ".join(partitions[:_SHOWN]) + (", ..." if len(partitions) > _SHOWN else "")
+    digest = sha256("\0".join(partitions).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{len(partitions)} partitions of source '{source}': {some} (sha256 {digest}...)"
 
 
 def _thinned(pending: deque[tuple[Any, int]]) -> deque[tuple[Any, int]]:

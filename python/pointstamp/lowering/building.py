@@ -51,6 +51,7 @@ class Building:
         "_made",
         "_wanted",
         "checkpoints",
+        "compared",
         "continues",
         "lowered",
         "noted",
@@ -68,6 +69,8 @@ class Building:
         self.continues = False
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self.noted: list[Noted] = []
+        # What operators add to the facts that workers compare.
+        self.compared: list[str] = []
         self.lowered = False
         self._made: dict[Output, dict[Form, Any]] = {}
         self._left: dict[_core.Stream, _core.Stream] = {}
@@ -315,7 +318,7 @@ class Building:
 
     def described(self) -> list[str]:
         """The facts that workers compare besides the engine's graphs."""
-        return columns_of(self.plan.nodes, self._instead)
+        return [*columns_of(self.plan.nodes, self._instead), *self.compared]
 
     def wants(self, output: Output) -> set[Form]:
         """The forms in which an output is read."""
