@@ -68,7 +68,7 @@ def test_consolidation_of_a_large_batch_takes_many_steps() -> None:
 
 
 def test_a_large_arrangement_comes_out_in_many_steps() -> None:
-    """What it holds can be larger than memory, so it may not wait in a queue as a whole."""
+    """An arrangement can be larger than memory, so its updates may not wait in a queue as a whole."""
 
     def main(worker: ps.Worker) -> None:
         came: list[int] = [0]

@@ -232,7 +232,7 @@ def test_workers_that_find_other_partitions_are_refused(tmp_path: Path) -> None:
                 listed.set()
         worker.run()
 
-    with pytest.raises(ps.GraphError, match="has 2 partitions of source 'read'.* has 1 partitions"):
+    with pytest.raises(ps.GraphError, match=r"2 partitions of source 'read'.* has 1 partitions"):
         ps.execute(main, workers=2)
 
 

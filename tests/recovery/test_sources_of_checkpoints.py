@@ -212,7 +212,8 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
     def drive(worker: ps.Worker, seen: list[Any]) -> None:
         try:
             # The end of the first file has been read, and the step takes it.
-            worker.step_while(lambda: not opened.is_set())
+            while not opened.wait(0.01):
+                worker.step()
             worker.step()
             cut_and_crash(10)(worker, seen)
         finally:

@@ -310,12 +310,12 @@ struct Split {
 }
 
 impl Split {
-    /// How many bytes the part in front has, its length included; less than it has, where that is not known.
+    /// The bytes of the part in front, with its length; without the length, the bytes of that.
     fn needed(bytes: &[u8]) -> usize {
-        match bytes.first_chunk::<LENGTH>() {
-            Some(length) => LENGTH.saturating_add(u64::from_le_bytes(*length) as usize),
-            None => LENGTH,
-        }
+        let length = bytes
+            .first_chunk()
+            .map_or(0, |length| u64::from_le_bytes(*length));
+        LENGTH.saturating_add(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
     fn pass(&self, part: &[u8]) -> PyResult<()> {
