@@ -289,8 +289,8 @@ class QueueSource(Source[T]):
         self.leave()
         if self._items:
             _log.warning(
-                "%d records wait in a queue that was not read: of several workers, worker 0 reads a queue. Make "
-                "it before execute(), for all threads of the process, or put into it on worker 0",
+                "%d records wait in a queue that was not read: of several workers, worker 0 reads a queue. "
+                "Make it before execute(), for all threads of the process, or put into it on worker 0",
                 len(self._items),
             )
 
