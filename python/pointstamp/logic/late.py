@@ -46,7 +46,10 @@ def times_of(event_time: Any, lateness: Any, schema: Any) -> Times:
 
         return of_record, _least(clock.span("lateness", lateness), lateness), clock
     if not isinstance(event_time, str):
-        raise GraphError("event_time of a source of columns is the name of a column")
+        raise GraphError(
+            f"event_time of a source of columns is the name of a column, not {event_time!r}: the columns are "
+            f"{', '.join(schema.names)}"
+        )
     at = _core.time_column_of(_core.Schema(schema), event_time)
     data_type = schema.field(at).type
     unit = unit_of(data_type)
