@@ -118,7 +118,7 @@ def test_table_join(workers: int, left: list[Event], right: list[Event], how: An
 def test_a_join_needs_two_sides_of_a_kind() -> None:
     def build(scope: ps.Scope) -> Any:
         keyed = scope.to_stream([1]).key_by(lambda x: x)
-        return keyed.interval_join(scope.to_stream([1]), lower=0, upper=1)  # type: ignore[arg-type]
+        return keyed.interval_join(scope.to_stream([1]), lower=0, upper=1)  # type: ignore[call-overload]
 
     with pytest.raises(TypeError, match="call key_by on both sides"):
         ps.example(build)

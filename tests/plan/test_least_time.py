@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_later_rows_of_an_input_that_meet_nothing_give_a_warning(
         for time in range(4):
             rows.send(ROWS if kind == "columns" else ("a", 2)) if later or not time else None
             rows.advance_to(time + 1)
-            worker.step_while(lambda time=time: probe.less_than(time + 1))
+            worker.step_while(partial(probe.less_than, time + 1))
         rows.close()
 
     found = driven(main, workers)

@@ -24,11 +24,11 @@ use crate::error::Error;
 use crate::extent::widest;
 use crate::gathered::gathered;
 use crate::groups::Groups;
-use crate::kept::{Pairs, Rows};
+use crate::join_side::{Pairs, Rows};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{key_columns, numbered_columns, project, same_values};
 
-pub use crate::kept::{Limits, Side};
+pub use crate::join_side::{Limits, Side};
 
 /// The rows that a join returns beside, or in place of, pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

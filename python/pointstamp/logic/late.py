@@ -14,8 +14,8 @@ from pointstamp._validation import function_of
 from pointstamp.errors import GraphError, TimeError
 from pointstamp.event_time.clock import Clock, refuse_negative
 from pointstamp.event_time.units import null_time, unit_of
-from pointstamp.logic.picked import rows_where
 from pointstamp.logic.planned import PlannedOperator
+from pointstamp.logic.selection import rows_where
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ use pointstamp_rows::expressions::Projection;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 use super::arrange::{Arranged, Arrangement};
+use super::checkpoint::{is_restored, keeps_nothing_of_its_own};
 use super::fuel::{Allowance, instalment};
-use super::kept::{is_restored, keeps_nothing_of_its_own};
 use super::memory::caused;
 use super::sealed::Sealed;
 use super::send;

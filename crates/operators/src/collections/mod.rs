@@ -11,6 +11,7 @@
 //! * [`consolidate()`]: the updates of each time added up.
 
 mod arrange;
+mod checkpoint;
 pub mod columns;
 mod consolidate;
 mod entered;
@@ -19,7 +20,6 @@ mod follow;
 mod fuel;
 mod import;
 mod join;
-mod kept;
 mod labels;
 mod memory;
 mod project;

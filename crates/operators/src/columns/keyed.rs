@@ -17,7 +17,7 @@ use pointstamp_order::{PartialOrder, Point};
 use super::outbox::Outbox;
 use super::route::placed;
 use crate::Error;
-use crate::kept::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, Entry, Restored, keep};
 use crate::per_time::PerTime;
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;

@@ -21,7 +21,9 @@ use pointstamp_operators::{Error, Typed};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
-use crate::program::{Found, HOWS, Row, Sent, Shape, all, batch, rows_of, run, schema, sent, shapes};
+use crate::program::{
+    Found, HOWS, Row, Sent, Shape, all, batch, rows_of, run, schema, sent, shapes,
+};
 
 type Cells = Vec<Option<i64>>;
 
@@ -121,8 +123,14 @@ fn matched(
         |one: &Row, other: &Row| one.0.is_some() && one.0 == other.0 && is_match(one, other);
     let is_alone = |one: &Row| !right.iter().any(|other| is_pair(one, other));
     if matches!(how, How::Semi | How::Anti) {
-        let found = left.iter().filter(|one| is_alone(one) == (how == How::Anti));
-        return sorted(found.map(|one| pair(Some(one), None)[..width(how)].to_vec()).collect());
+        let found = left
+            .iter()
+            .filter(|one| is_alone(one) == (how == How::Anti));
+        return sorted(
+            found
+                .map(|one| pair(Some(one), None)[..width(how)].to_vec())
+                .collect(),
+        );
     }
     let mut pairs = Vec::new();
     for one in left {

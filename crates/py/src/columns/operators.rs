@@ -114,9 +114,7 @@ pub(crate) fn join_columns(
     let (left, right) = (stream.typed()?, other.typed()?);
     let later = later.map(|(of_right, function)| columns::Later {
         side: if of_right { Side::Right } else { Side::Left },
-        call: Box::new(move || {
-            attached(|py| function.call0(py).map(drop)).map_err(Raised::here)
-        }),
+        call: Box::new(move || attached(|py| function.call0(py).map(drop)).map_err(Raised::here)),
     });
     let in_place = in_place.into();
     stream.made(columns::join(&left, &right, settings, in_place, later))
