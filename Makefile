@@ -38,8 +38,8 @@ CARGO ?= cargo
 LIMIT = $(BIN)/python tools/timelimit.py 3600
 # Tests of which a few that fail are run again, and named: a rare race is no fault of the change at hand.
 TESTS = $(LIMIT) $(BIN)/python tools/once_more.py
-# Several workers share the tests (tests/support/sharing.py).
-PYTEST = $(TESTS) pytest -n auto
+# Several workers share the tests (tests/support/sharing.py). The slowest are listed.
+PYTEST = $(TESTS) pytest -n auto --durations 25 --durations-min 5
 
 # Programs that this package was asked for with; run where they are at hand.
 ACCEPTANCE := ../shared/acceptance
@@ -98,8 +98,8 @@ test-rust: $(dev_stamp)
 
 test-python: $(dev_stamp) $(wheel_stamp) $(java_stamp)
 	$(JAVA) $(PYTEST) tests
-	$(TESTS) pytest --doctest-modules --ignore-glob='*/pointstamp/spark/*' --pyargs pointstamp
-	$(if $(wildcard $(ACCEPTANCE)),$(TESTS) pytest -c pyproject.toml --rootdir=. $(ACCEPTANCE))
+	$(PYTEST) --doctest-modules --ignore-glob='*/pointstamp/spark/*' --pyargs pointstamp
+	$(if $(wildcard $(ACCEPTANCE)),$(PYTEST) -c pyproject.toml --rootdir=. $(ACCEPTANCE))
 	PYTHONPATH=tests/support $(PYTEST) -c pyproject.toml --rootdir=. \
 		-p on_processes $(ON_PROCESSES) $(wildcard $(ACCEPTANCE))
 	PYTHONPATH=tests/support $(PYTEST) -c pyproject.toml --rootdir=. \

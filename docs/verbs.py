@@ -46,8 +46,6 @@ NEEDS = {
         "concat": "all records of several",
         "join": "pairs with equal keys, and what has no match; of streams per time",
         "join_so_far": "pairs with equal keys, across times",
-        "semijoin": "records whose key is in a collection of keys",
-        "antijoin": "records whose key is not in a collection of keys",
         "interval_join": "pairs with equal keys and times near each other",
         "window_join": "pairs with equal keys in one window",
         "asof_join": "the latest record of the other side",

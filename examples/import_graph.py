@@ -56,7 +56,12 @@ def build(needs: ps.Collection[Import], edited: ps.Collection[str]) -> tuple[Any
     )
     circles = sizes.map(lambda pair: pair[1])
     dependents = closure.map(lambda pair: (pair[1], pair[0]))
-    stale = dependents.semijoin(edited).map(lambda pair: pair[1]).concat(edited).distinct()
+    stale = (
+        dependents.join(edited.map((ps.record, None)), how="semi")
+        .map(lambda pair: pair[1])
+        .concat(edited)
+        .distinct()
+    )
     return closure, circles, stale
 
 

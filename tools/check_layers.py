@@ -5,13 +5,13 @@
   circle.
 - In `crates/engine` and in `pointstamp.spark`, a folder uses only the folders below it (`layers.folders`).
 
-Known violations are listed in `layers.known`, a list that can only shrink: an entry that is not needed any
+Known violations are listed in `layers.rules`, a list that can only shrink: an entry that is not needed any
 more is an error, too.
 """
 
 import sys
 
-from layers import crates, folders, graph, known, python_files, rust_files
+from layers import crates, folders, graph, python_files, rules, rust_files
 
 
 def violations() -> list[str]:
@@ -29,11 +29,11 @@ def violations() -> list[str]:
         if len(arrows) > 1 and not any(arrows.values()):
             found.append(f"{place}: no file names another: is this check looking at the right files?")
         said = [
-            *graph.violations(arrows, known.CIRCLES.get(place, [])),
-            *folders.violations(arrows, known.LAYERS.get(place, {})),
+            *graph.violations(arrows, rules.CIRCLES.get(place, [])),
+            *folders.violations(arrows, rules.LAYERS.get(place, {})),
         ]
         found.extend(f"{place}: {line}" for line in said)
-    found.extend(f"{place} is gone" for place in sorted({*known.CIRCLES, *known.LAYERS} - graphs.keys()))
+    found.extend(f"{place} is gone" for place in sorted({*rules.CIRCLES, *rules.LAYERS} - graphs.keys()))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Runs a command under a time limit: `python tools/timelimit.py SECONDS COMMAND...`.
+"""Runs a command under a time limit, and prints its time: `python tools/timelimit.py SECONDS COMMAND...`.
 
 `timeout` is not on every system. The command gets a process group of its own, so that its children are
 stopped with it. Exits with the command's status, or 124 when the time is up.
@@ -8,14 +8,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 
 def main(argv: list[str]) -> int:
     """Runs the command and returns its exit status."""
     seconds, command = float(argv[0]), argv[1:]
+    began = time.monotonic()
     child = subprocess.Popen(command, start_new_session=True)
     try:
-        return child.wait(timeout=seconds)
+        status = child.wait(timeout=seconds)
+        print(f"{time.monotonic() - began:.0f} s: {' '.join(command)}", file=sys.stderr)
+        return status
     except subprocess.TimeoutExpired:
         print(
             f"time is up: {' '.join(command)} ran for more than {seconds:g} seconds",

@@ -29,6 +29,9 @@ import pointstamp as ps
 
 TURNS = 3
 
+MOST = 4
+"""Processes, and workers of each, up to which the cost of progress is measured."""
+
 # ---------------------------------------------------------------- running a side
 
 
@@ -348,8 +351,8 @@ def progress(scale: float) -> None:
         "and as many for every pair of processes"
     )
     print("  processes x workers   messages    per pair      bytes    per pair   rounds/s")
-    for processes in range(1, 5):
-        for workers in range(1, 5):
+    for processes in range(1, MOST + 1):
+        for workers in range(1, MOST + 1):
             reports = cluster("rounds_of_all", count, processes=processes, workers=workers)
             firsts = [found for found in reports if found["index"] % workers == 0]  # one of each process
             messages = sum(found["messages"] for found in firsts) / count
@@ -375,13 +378,14 @@ BENCHES: dict[str, Callable[[float], None]] = {
 
 def main() -> None:
     """Runs the benches that are named, or all."""
-    global TURNS
+    global TURNS, MOST
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}")
     parser.add_argument("--scale", type=float, default=1.0, help="a part of the work, for a quick look")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"runs of each side (default: {TURNS})")
+    parser.add_argument("--most", type=int, default=MOST, help="processes, and workers of each, of progress")
     arguments = parser.parse_args()
-    TURNS = arguments.turns
+    TURNS, MOST = arguments.turns, arguments.most
     for name, bench in BENCHES.items():
         if not arguments.names or name in arguments.names:
             bench(arguments.scale)

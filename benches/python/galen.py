@@ -55,7 +55,7 @@ def closure(given: dict[str, Any]) -> tuple[Any, Any]:
         p2 = by_y.join(u.map(rest), ((right[0], left), right[1]))
         p2 = p2.join(q_by_rz, (right, left))
         p3 = by_y.join(c.map((record[1], (record[0], record[2]))), ((left, right[0]), right[1]))
-        p3 = p3.semijoin(p).map((record[0][0], record[1]))
+        p3 = p3.join(p.map((record, None)), how="semi").map((record[0][0], record[1]))
         q1 = by_y.join(q_by_x, (left, right[0], right[1]))
         q2 = q_by_r.join(s, (left[0], right, left[1]))
         q3 = q_by_r.join(r.map(rest), ((left[1], right[0]), (left[0], right[1])))

@@ -1,4 +1,4 @@
-"""The same, computed by others: words by Spark SQL, the graph by NetworkX; each lists differences."""
+"""Computes the results with other tools, and lists differences: words by Spark SQL, the graph by NetworkX."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@
 
 The edges of each time are a graph of their own.
 
-A node's label is the smallest id that it has heard of, first its own. In each round of the loop the nodes
-whose label got smaller tell their neighbours, on whatever worker those are. A worker tells a node only
-what is smaller than all that it told it before, and only the smallest of a round. When no node has anything
-to tell, the loop's frontier has passed the time: the labels are final, and come out.
+A node's label is the smallest id that it has received, first its own. In each round of the loop the nodes
+whose label got smaller send it to their neighbours, on any worker. A worker sends a node only ids smaller
+than all that it sent it before, and only the smallest of a round. When no node has anything to send, the
+loop's frontier has passed the time: the labels are final, and are sent out.
 """
 
 from __future__ import annotations

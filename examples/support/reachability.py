@@ -9,9 +9,9 @@ The edges of each time are a graph of their own.
 of its strongly connected component: of those that it reaches and that reach it.
 
 A node's set of nodes is a row of bits. In each round of the loop the nodes whose sets have grown pass on
-what is new, along their edges: forwards who reaches them, and backwards whom they reach. Both meet on the
-worker that owns the node, whose knot is then the first bit that both have. It takes 2 * count * count
-bits, in all: a tool for graphs of up to a hundred thousand nodes or so.
+what is new, along their edges: forwards the nodes that reach them, and backwards those that they reach. Both
+meet on the worker that owns the node, whose knot is then the first bit that both have. It takes
+2 * count * count bits, in all, which is for graphs of up to some hundred thousand nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Spark session of the examples and benches: on this machine, with this package on its tasks.
 
-What Java and the tasks write to the standard error goes to a file: Spark is not quiet, and a progress bar
-is not to be written into.
+The standard error of Java and of the tasks goes to a file, so that Spark's messages do not break a progress
+bar.
 """
 
 from __future__ import annotations
@@ -44,12 +44,17 @@ def start(tasks: int, log: Path, **settings: str) -> SparkSession:
         builder = builder.config(name, value)
     with errors_to(log):
         spark = builder.getOrCreate()
+    send_support(spark)
+    return spark
+
+
+def send_support(spark: SparkSession) -> None:
+    """Sends the package `support` to the tasks of a session."""
     package = Path(__file__).parent
     kept = tempfile.mkdtemp()  # Spark's tasks fetch the archive for as long as it runs
     atexit.register(shutil.rmtree, kept, ignore_errors=True)
     archive = shutil.make_archive(str(Path(kept) / package.name), "zip", package.parent, package.name)
     spark.addArtifacts(archive, pyfile=True)
-    return spark
 
 
 @contextmanager

@@ -73,6 +73,7 @@ def join_columns(
     suffix: str,
     how: How,
     in_place: tuple[bool, bool],
+    later: tuple[bool, Callable[[], None]] | None,
 ) -> Stream: ...
 def join_so_far_columns(
     stream: Stream,
@@ -107,7 +108,7 @@ def window_columns(
     in_place: bool,
 ) -> Stream: ...
 
-_JoinTerms = tuple[Schema, Schema, list[str], tuple[str, str], tuple[bool, bool], str, str | None]
+_JoinTerms = tuple[Schema, Schema, list[str], tuple[str, str], How, str, str | None]
 
 @final
 class Kernel:

@@ -106,9 +106,11 @@ _OTHER_WORDS = {
     "with_watermark": ("event_time",),
     "dedup": ("distinct", "key_by"),
     "merge": ("join", "concat"),
-    "except_": ("antijoin", "negate"),
-    "difference": ("antijoin", "negate"),
-    "left_join": ("join", "antijoin"),
+    "antijoin": ("join",),
+    "except_": ("negate",),
+    "difference": ("negate",),
+    "left_join": ("join",),
+    "semijoin": ("join",),
     "reduce": ("map_groups", "aggregate", "accumulate"),
     "repartition": ("exchange",),
     "select": ("map", "map_batches"),
@@ -125,7 +127,6 @@ _OTHER_WORDS = {
 
 _OF_COLLECTIONS = frozenset(
     [
-        "antijoin",
         "arrange",
         "filter",
         "flat_map",
@@ -136,7 +137,6 @@ _OF_COLLECTIONS = frozenset(
         "max",
         "mean",
         "min",
-        "semijoin",
         "sum",
         "top_k",
     ]

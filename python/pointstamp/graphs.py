@@ -262,7 +262,7 @@ def strongly_connected_components(
     # The remaining edges run inside of components; a node without one is a component of its own.
     within = _nodes(cycles)
     labels = _least_members(_least_reaching(cycles, _labelled(within)))
-    alone = _nodes(edges, nodes).map((record, record)).antijoin(within)
+    alone = _nodes(edges, nodes).map((record, record)).join(within.map((record, None)), how="anti")
     return labels.concat(alone)
 
 
@@ -332,7 +332,7 @@ def pagerank(
     there = _nodes(edges, nodes)
     targets = edges.arrange()
     degrees = edges.count().arrange()
-    sinks = there.map((record, None)).antijoin(edges.map(record[0]))
+    sinks = there.map((record, None)).join(edges, how="anti")
     everything: Any = there.map((None, 1)).sum().arrange()
     by_node = there.map((None, record)).arrange()
     # In mean ranks, so that one more node does not change all others: they are 1 at first, and their sum is
@@ -397,7 +397,7 @@ def label_propagation(
         seen = ways.join(labels, (left, right))
         labels = seen.map_groups(lambda _, counted: [_most_frequent(counted)])
     if nodes is not None:
-        alone = nodes.map((record, record)).antijoin(_nodes(edges))
+        alone = nodes.map((record, record)).join(_nodes(edges).map((record, None)), how="anti")
         labels = labels.concat(alone)
     return labels  # type: ignore[no-any-return]  # of the turns each has another type
 
@@ -438,7 +438,7 @@ def clustering_coefficients(
     # Each edge as seen from the nodes that are neighbours of both of its ends: (source, target, node) met
     # twice.
     at_source = edges.join(neighbours, ((left, right), key))
-    met = at_source.semijoin(both)
+    met = at_source.join(both.map((record, None)), how="semi")
     found = met.map((record[0][1], 1)).sum()
     # A node with one neighbour is in no triangle. It may have been in one before: the join is applied to the
     # pairs found then with the present degree, too, and its results are removed again.
@@ -466,7 +466,7 @@ def triangles(edges: Collection[tuple[N, N]]) -> Collection[tuple[N, N, N]]:
     up = _upwards(_edges("triangles", edges))
     arranged = up.arrange()
     wedges: Any = arranged.join(arranged, ((left, right), key))
-    closed: Collection[Any] = wedges.semijoin(up)
+    closed: Collection[Any] = wedges.join(up.map((record, None)), how="semi")
     return closed.map((record[1], record[0][0], record[0][1]))
 
 
@@ -498,9 +498,9 @@ def k_core(edges: Collection[tuple[N, N]], k: int) -> Collection[tuple[N, N]]:
     both = _both_ways(_edges("k_core", edges)).filter(record[0] != record[1])
 
     def turn(_: Scope, remaining: Collection[Any]) -> Collection[Any]:
-        strong = remaining.count().filter(record[1] >= k).map(record[0]).distinct()
+        strong = remaining.count().filter(record[1] >= k).map(record[0]).distinct().map((record, None))
         # Both ends are strong: the edge is met by its source, turned round, and met by its target.
-        return remaining.semijoin(strong).map(_TURNED).semijoin(strong).map(_TURNED)
+        return remaining.join(strong, how="semi").map(_TURNED).join(strong, how="semi").map(_TURNED)
 
     return both.iterate(turn)
 

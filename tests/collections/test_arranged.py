@@ -10,7 +10,7 @@ import pytest
 
 import pointstamp as ps
 from harness import WORKERS
-from pointstamp import _core, left, right
+from pointstamp import _core, left, record, right
 
 LAST = 2**64 - 1
 
@@ -68,7 +68,7 @@ def test_an_arrangement_is_used_in_a_loop(workers: int, how: str, monkeypatch: p
             along: Any = edges.enter(inner) if arranged is None else arranged.enter(inner)
             further = reached.join(along, (right, left + 1))
             # The same index once more, and a semijoin against a collection from outside.
-            known = reached.semijoin(edges.map(lambda edge: edge[0]).enter(inner))
+            known = reached.join(edges.enter(inner), how="semi")
             return further.concat(known, roots.enter(inner)).min()
 
         return roots.iterate(turn)
@@ -162,7 +162,8 @@ def test_keys_that_are_distinct_are_not_arranged_again(
             else:
                 once = keys.distinct()
             pairs = pairs if how == "here" else pairs.enter(inner)
-            results = [once, pairs.semijoin(once), pairs.antijoin(once), once.map(lambda key: key)]
+            known = once.map((record, None))
+            results = [once, pairs.join(known, how="semi"), pairs.join(known, how="anti"), once.map(record)]
             found = [(each if how == "here" else each.leave()).capture() for each in results]
         for time, (some_pairs, some_keys) in enumerate(zip(pairs_of, keys_of, strict=True)):
             pair_handle.update_many(some_pairs[worker.index :: worker.peers])

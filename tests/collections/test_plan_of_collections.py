@@ -144,7 +144,7 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
         pairs.arrange()
         pairs.arrange()
         pairs.join(pairs.min()).probe()
-        pairs.semijoin(pairs.map(record[0])).probe()
+        pairs.join(pairs, how="semi").probe()
         pairs.distinct().probe()
         pairs.threshold(lambda _, n: n).probe()
         pairs.value_counts().probe()
@@ -174,8 +174,8 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
             ["value_counts: arrange", "value_counts", "join"],  # the two are one
         ),
         (
-            lambda pairs: pairs.semijoin(pairs.map(record[0]).distinct()),
-            ["semijoin: arrange", "map", "distinct: arrange", "distinct", "semijoin"],
+            lambda pairs: pairs.join(pairs.map(record[0]).distinct().map((record, None)), how="semi"),
+            ["semijoin: arrange", "map", "distinct: arrange", "distinct", "map", "semijoin"],
         ),
         # It is arranged otherwise than it is read.
         (
@@ -198,7 +198,7 @@ def test_a_reduction_gives_the_same_in_all_forms_at_once() -> None:
     def build(scope: ps.Scope) -> Any:
         updates, pairs = scope.new_collection()
         once = pairs.distinct()
-        met = pairs.map((record, 0)).semijoin(once)
+        met = pairs.map((record, 0)).join(once.map((record, None)), how="semi")
         captured = once.capture(), once.value_counts().capture(), once.min().capture(), met.capture()
         updates.update_many([((1, 2), 2), ((1, 3), 1)])
         updates.advance_to(1)
@@ -226,11 +226,11 @@ def test_keys_from_outside_are_made_distinct_outside(times: int) -> None:
     def build(scope: ps.Scope) -> Any:
         pairs, keys = pairs_of(scope), scope.collection([1, 1])
         with scope.region() as inner:
-            pairs, keys = pairs.enter(inner), keys.enter(inner)
+            pairs, keys = pairs.enter(inner), keys.map((record, None)).enter(inner)
             if times == 1:
-                return pairs.semijoin(keys).leave().capture()
+                return pairs.join(keys, how="semi").leave().capture()
             with inner.iterative() as loop:
-                return pairs.enter(loop).semijoin(keys.enter(loop)).leave().leave().capture()
+                return pairs.enter(loop).join(keys.enter(loop), how="semi").leave().leave().capture()
 
     assert ps.example(build).extract() == [(0, [((1, 2), 1), ((1, 3), 1)])]
 
@@ -275,8 +275,8 @@ def test_plans_of_any_length_are_lowered() -> None:
         lambda c: c.value_counts(name="X").probe(name="X"),
         lambda c: c.join(c, name="X"),
         lambda c: c.join(c, (left,), name="X"),
-        lambda c: c.semijoin(c, name="X"),
-        lambda c: c.antijoin(c, name="X"),
+        lambda c: c.join(c, how="semi", name="X"),
+        lambda c: c.join(c, how="anti", name="X"),
         lambda c: c.map_groups(max, name="X"),
         lambda c: c.min(name="X"),
         lambda c: c.max(name="X"),

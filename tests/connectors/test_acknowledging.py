@@ -16,6 +16,7 @@ import pytest
 
 import pointstamp as ps
 from aggregates import named
+from counting_reader import CountingReader
 from keyed_operators import COLUMNS, RECORDS, SCHEMA, SUM, TIMES
 from pointstamp.connectors import PartitionReader, Sink, SinkWriter, Source
 
@@ -66,7 +67,7 @@ class Log(Source[Any]):
         return Part(self, partition)
 
 
-class Part(PartitionReader[Any]):
+class Part(CountingReader):
     def __init__(self, log: Log, name: str) -> None:
         self.log, self.name, self.at = log, name, 0
         self.closed = threading.Event()
@@ -91,13 +92,6 @@ class Part(PartitionReader[Any]):
             if self.log.columns
             else batch
         )
-
-    @property
-    def offset(self) -> int:
-        return self.at
-
-    def seek(self, offset: int) -> None:
-        self.at = offset
 
     def durable(self, offset: int) -> None:
         self.log.kept[self.name] = offset

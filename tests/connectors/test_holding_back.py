@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from counting_reader import CountingReader
 from keyed_operators import COLUMNS, SCHEMA
 from pointstamp.connectors import PartitionReader, QueueSource, Source
 from pointstamp.logic import holding_back
@@ -33,7 +34,7 @@ class Log(Source[Any]):
         return Part(self)
 
 
-class Part(PartitionReader[Any]):
+class Part(CountingReader):
     def __init__(self, log: Log) -> None:
         self.log, self.at = log, 0
         self.closed = threading.Event()
@@ -48,13 +49,6 @@ class Part(PartitionReader[Any]):
         if self.log.schema is None:
             return [row]
         return pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row, strict=True))], SCHEMA)
-
-    @property
-    def offset(self) -> int:
-        return self.at
-
-    def seek(self, offset: int) -> None:
-        self.at = offset
 
     def durable(self, offset: int) -> None:
         self.log.kept.append(offset)

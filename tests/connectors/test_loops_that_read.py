@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from counting_reader import CountingReader
 from pointstamp.connectors import PartitionReader, QueueSource, Source
 from pointstamp.logic.planned import PlannedOperator
 
@@ -28,7 +29,7 @@ class Log(Source[Any]):
         return Part(self.kept)
 
 
-class Part(PartitionReader[Any]):
+class Part(CountingReader):
     def __init__(self, kept: list[int]) -> None:
         self.kept, self.at = kept, 0
 
@@ -37,13 +38,6 @@ class Part(PartitionReader[Any]):
             return None
         self.at += 1
         return ROWS[self.at - 1 : self.at]
-
-    @property
-    def offset(self) -> int:
-        return self.at
-
-    def seek(self, offset: int) -> None:
-        self.at = offset
 
     def durable(self, offset: int) -> None:
         self.kept.append(offset)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from counting_reader import CountingReader
 from harness import Seen, notes, run
 from pointstamp.connectors import PartitionReader, QueueSource, Sink, SinkWriter, Source
 from pointstamp.connectors.timing import Arrival, EventTime
@@ -33,7 +34,7 @@ class Lists(Source[Any]):
         return ListReader(self, partition)
 
 
-class ListReader(PartitionReader[Any]):
+class ListReader(CountingReader):
     def __init__(self, source: Lists, partition: str) -> None:
         self.source = source
         self.partition = partition
@@ -48,13 +49,6 @@ class ListReader(PartitionReader[Any]):
             raise batch
         self.at += 1
         return batch
-
-    @property
-    def offset(self) -> int:
-        return self.at
-
-    def seek(self, offset: int) -> None:
-        self.at = offset
 
     def durable(self, offset: int) -> None:
         self.source.durable.note((self.partition, offset))

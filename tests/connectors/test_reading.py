@@ -211,7 +211,7 @@ def test_offsets_that_wait_for_the_end_are_one_entry() -> None:
 @pytest.mark.parametrize("time", [-1, None, 1.5, "x"])
 def test_times_that_are_none_are_refused_with_their_partition(time: Any) -> None:
     source = Given(a=once(1))
-    with pytest.raises(TypeError, match="event times of read are ints") as caught:
+    with pytest.raises(TypeError, match="the times that time= gives are ints from 0 on") as caught:
         ps.example(lambda scope: _use(scope.read(source, time=lambda _: time)))
     assert any("in partition 'a'" in note for note in notes(caught.value))
 

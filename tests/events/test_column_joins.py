@@ -55,7 +55,7 @@ def on_workers(test: Callable[..., None]) -> Any:
     return pytest.mark.parametrize("workers", WORKERS)(settings(max_examples=examples(15))(test))
 
 
-HOW = st.sampled_from(["inner", "left", "right", "full"])
+HOW = st.sampled_from(["inner", "left", "right", "full", "semi", "anti"])
 KEYS: Any = st.sampled_from(["a", "a", "a", "b", None])
 
 
@@ -93,11 +93,16 @@ def test_interval_join(
         for b in theirs
         if None is not a.key == b.key and a.at + lower <= b.at <= a.at + upper
     ]
-    expected = [(max(a.at, b.at), *a, b.at, b.value, max(a.at, b.at)) for a, b in pairs]
-    if how in ("left", "full"):
+    expected: list[Any] = [(max(a.at, b.at), *a, b.at, b.value, max(a.at, b.at)) for a, b in pairs]
+    if how == "semi":
+        firsts = {a: min(max(a.at, b.at) for one, b in pairs if one is a) for a, _ in pairs}
+        expected = [(first, *a, first) for a, first in firsts.items()]
+    if how == "anti":
+        expected = []
+    if how in ("left", "full", "anti"):
         for a in set(ours) - {a for a, _ in pairs}:
             due = a.at if a.key is None else max(a.at, a.at + upper)
-            expected.append((due, *a, None, None, due))
+            expected.append((due, *a, due) if how == "anti" else (due, *a, None, None, due))
     if how in ("right", "full"):
         for b in set(theirs) - {b for _, b in pairs}:
             due = b.at if b.key is None else max(b.at, b.at - lower)
@@ -149,6 +154,10 @@ def test_window_join(
             inside = [event for event in group if start <= event.at < end]
             lefts: list[Any] = [event for event in inside if id(event) in mine]
             rights: list[Any] = [event for event in inside if id(event) not in mine]
+            if how in ("semi", "anti"):
+                if bool(rights) == (how == "semi"):
+                    expected += [(end - 1, *a, start, end) for a in lefts]
+                continue
             for a in lefts or [None] * (how in ("right", "full")):
                 for b in rights or [None] * (how in ("left", "full")):
                     here = tuple(a) if a else (None, b.key, None)
@@ -178,7 +187,11 @@ def test_window_join_of_records(
     expected: list[Any] = []
     for capture in run(workers, build):
         for time, results in capture.extract():
-            for key, window, (a, b) in results:
+            for key, window, found_one in results:
+                if how in ("semi", "anti"):
+                    expected.append((time, *found_one, *window))
+                    continue
+                a, b = found_one
                 here = tuple(a) if a else (None, key, None)
                 there = (b.at, b.value) if b else (None, None)
                 expected.append((time, *here, *there, *window))

@@ -46,7 +46,7 @@ def on_workers(test: Callable[..., None]) -> Any:
     return pytest.mark.parametrize("workers", WORKERS)(settings(max_examples=examples(15))(test))
 
 
-HOW = st.sampled_from(["inner", "left", "right", "full"])
+HOW = st.sampled_from(["inner", "left", "right", "full", "semi", "anti"])
 
 
 @on_workers
@@ -57,13 +57,18 @@ def test_interval_join(
     upper = lower + span
     found = joined(workers, left, right, lambda a, b: a.interval_join(b, lower=lower, upper=upper, how=how))
     pairs = [(a, b) for a in left for b in right if a.key == b.key and a.at + lower <= b.at <= a.at + upper]
-    expected = [(max(a.at, b.at), (a.key, (a, b))) for a, b in pairs]
+    expected: list[Any] = [(max(a.at, b.at), (a.key, (a, b))) for a, b in pairs]
+    alone = [(max(a.at, a.at + upper), a) for a in set(left) - {a for a, _ in pairs}]
+    if how == "semi":
+        firsts = {a: min(max(a.at, b.at) for one, b in pairs if one is a) for a, _ in pairs}
+        expected = [(first, (a.key, a)) for a, first in firsts.items()]
+    if how == "anti":
+        expected = [(due, (a.key, a)) for due, a in alone]
     if how in ("left", "full"):
-        alone = set(left) - {a for a, _ in pairs}
-        expected += [(max(a.at, a.at + upper), (a.key, (a, None))) for a in alone]  # type: ignore[misc]
+        expected += [(due, (a.key, (a, None))) for due, a in alone]
     if how in ("right", "full"):
         others = set(right) - {b for _, b in pairs}
-        expected += [(max(b.at, b.at - lower), (b.key, (None, b))) for b in others]  # type: ignore[misc]
+        expected += [(max(b.at, b.at - lower), (b.key, (None, b))) for b in others]
     assert found == Counter(expected)
 
 
@@ -113,7 +118,7 @@ def test_table_join(workers: int, left: list[Event], right: list[Event], how: An
 def test_a_join_needs_two_sides_of_a_kind() -> None:
     def build(scope: ps.Scope) -> Any:
         keyed = scope.to_stream([1]).key_by(lambda x: x)
-        return keyed.interval_join(scope.to_stream([1]), lower=0, upper=1)  # type: ignore[arg-type]
+        return keyed.interval_join(scope.to_stream([1]), lower=0, upper=1)  # type: ignore[call-overload]
 
     with pytest.raises(TypeError, match="call key_by on both sides"):
         ps.example(build)
@@ -138,7 +143,7 @@ def test_joins_that_make_no_sense_are_refused(lower: Any, upper: Any, how: Any, 
 
 def test_state_of_joins_is_freed() -> None:
     for make in (
-        lambda state: Interval(state, -2, 3, (True, True)),
+        lambda state: Interval(state, -2, 3, "full"),
         lambda state: AsOf(state, 5, left=True),
     ):
         state: ps.KeyedState[int, Any] = ps.KeyedState()
@@ -197,7 +202,7 @@ def test_rows_of_a_table_that_have_ended_are_freed() -> None:
 
 
 @pytest.mark.parametrize("join", ["asof_join", "table_join"])
-@pytest.mark.parametrize("how", ["full", "right"])
+@pytest.mark.parametrize("how", ["full", "right", "semi"])
 def test_a_join_that_looks_up_has_no_right_side_alone(join: str, how: str) -> None:
     def build(scope: ps.Scope) -> Any:
         stream = scope.to_stream([1]).key_by(lambda n: n)

@@ -283,8 +283,6 @@ CASES: dict[str, Callable[..., Any]] = {
     "Collection.join, semi": lambda s: changes(s).join(changes(s), how="semi", name=N),
     "Collection.join, anti": lambda s: changes(s).join(changes(s), how="anti", name=N),
     "Arranged.join, anti": lambda s: changes(s).arrange().join(changes(s), how="anti", name=N),
-    "Collection.semijoin": lambda s: changes(s).semijoin(s.collection([1]), name=N),
-    "Collection.antijoin": lambda s: changes(s).antijoin(s.collection([1]), name=N),
     "Collection.map_groups": lambda s: changes(s).map_groups(lambda k, v: [1], name=N),
     "Collection.top_k": lambda s: changes(s).top_k(1, name=N),
     **{

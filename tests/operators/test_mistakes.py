@@ -352,7 +352,7 @@ def test_what_there_is_not_suggests_what_there_is() -> None:
                 "a Collection has no attribute 'groupby': there is value_counts and map_groups$",
             ),
             (scope.collection([]), "aggregate", "there is map_groups and sum$"),
-            (scope.collection([]), "left_join", "there is join and antijoin$"),
+            (scope.collection([]), "semijoin", "there is join$"),
             (scope, "iterate", "a Scope has no attribute 'iterate': there is iterative"),
             (stream, "_nothing", "a Stream has no attribute '_nothing'$"),
             (

@@ -539,32 +539,6 @@ def test_a_length_that_fits_is_not(time: int, operator: Any) -> None:
     assert warned([time, time + 1000], operator) == []
 
 
-@pytest.mark.parametrize("name", ["semijoin", "antijoin"])
-def test_pairs_in_the_place_of_keys_are_told(name: str) -> None:
-    def build(scope: ps.Scope) -> Any:
-        pairs = scope.collection([("a", 1)])
-        return getattr(pairs, name)(pairs).capture()
-
-    with pytest.warns(ps.UsageWarning, match=r"collection of keys, such as 'a', and got the pair \('a', 1\)"):
-        assert ps.example(build).extract() == ([] if name == "semijoin" else [(0, [(("a", 1), 1)])])
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_keys_may_be_of_two_kinds(workers: int) -> None:
-    def main(worker: ps.Worker) -> Any:
-        with worker.dataflow() as scope:
-            left = scope.collection([("zz", 1), (("a", 1), 2), (5, 3)] if worker.index == 0 else [])
-            right: Any = scope.collection([("a", 1)] if worker.index == 0 else [])
-            captured = left.semijoin(right).capture()
-        worker.run()
-        return captured.extract()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ps.UsageWarning)
-        found = [change for part in ps.execute(main, workers=workers) for _, some in part for change in some]
-    assert found == [((("a", 1), 2), 1)]
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_extracting_before_the_first_step_is_told(workers: int) -> None:
     def main(worker: ps.Worker) -> list[Any]:

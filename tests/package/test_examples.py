@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +13,9 @@ import golden_graphs
 from children import finished
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+ELSEWHERE = {"spark_pipeline.py": "tests/spark/test_pipeline.py"}
+"""Programs that other tests run."""
 
 # Arguments that make a program small enough for a test; {text} is a directory with some files of text.
 GRAPH = ["--nodes", "300", "--edges", "500", "--workers", "3", "--check"]
@@ -41,7 +43,6 @@ ARGUMENTS: dict[str, list[str]] = {
     "points_to.py": [],
     "sequence.py": ["--commands", "100", "--workers", "3"],
     "several_processes.py": ["-w", "2", "{text}", ".txt"],
-    "spark_pipeline.py": ["--packages", "json,email", "--tasks", "2", "--scale", "2", "--out", "{text}/out"],
     "union_find.py": GRAPH,
     "unordered_input.py": [],
     "wordcount.py": ["{text}", "--workers", "2", "--top", "5"],
@@ -56,7 +57,9 @@ def text(tmp_path: Path) -> Path:
 
 
 def test_every_example_is_here() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == ARGUMENTS.keys()
+    assert {path.name for path in EXAMPLES.glob("*.py")} == ARGUMENTS.keys() | ELSEWHERE.keys()
+    for name, test in ELSEWHERE.items():
+        assert Path(name).stem in (EXAMPLES.parent / test).read_text()
 
 
 def run(name: str, text: Path, seconds: float = 50, environment: Mapping[str, str] = os.environ) -> str:
@@ -67,25 +70,11 @@ def run(name: str, text: Path, seconds: float = 50, environment: Mapping[str, st
     return result.stdout
 
 
-@pytest.mark.parametrize("name", [name for name in ARGUMENTS if name != "spark_pipeline.py"])
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_example(name: str, text: Path, tmp_path: Path) -> None:
     graphs = tmp_path / "graphs"
     assert run(name, text, environment=golden_graphs.recording(graphs)).strip()
     golden_graphs.compare(f"examples/{Path(name).stem}", graphs)
-
-
-@pytest.mark.skipif(
-    not os.environ.get("JAVA_HOME") and shutil.which("java") is None, reason="Spark needs Java"
-)
-def test_spark_pipeline(text: Path) -> None:
-    output = run("spark_pipeline.py", text, seconds=380)
-    assert "Spark SQL counts the same words." in output
-    assert "NetworkX finds the same components, cycles, ranks and needs." in output
-    assert "a barrier stage of 2 tasks." in output
-    assert re.search(r"email +│ +\d+ │ [\d,]{6} │", output)
-    made = {path.relative_to(text / "out").parts[0] for path in (text / "out").rglob("*") if path.is_file()}
-    assert made == {"words", "modules", "modules.png", "spark.log"}
-    assert (text / "out" / "modules.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,47 @@ def test_joins_of_records_warn_too(tmp_path: Path) -> None:
     first, second = warned(build)
     assert "to_collection().join pairs records that stay" in first
     assert "all of the right side is at the least time" in second
+
+
+def driven(main: Callable[[ps.Worker], Any], workers: int) -> list[warnings.WarningMessage]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        ps.execute(main, workers=workers)
+    return [one for one in found if one.category is ps.UsageWarning]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize("whole", [0, 1])
+@pytest.mark.parametrize("kind", ["columns", "records"])
+def test_later_rows_of_an_input_that_meet_nothing_give_a_warning(
+    kind: str, whole: int, later: bool, workers: int
+) -> None:
+    """Once for each worker, at the line of the join."""
+
+    def main(worker: ps.Worker) -> None:
+        rows: Any = ps.ArrowInput(ROWS.schema) if kind == "columns" else ps.InputHandle()
+        table: Any = ROWS if kind == "columns" else [("a", 1)]
+        with worker.dataflow() as scope:
+            sides: list[Any] = [scope.to_stream(table), rows.to_stream(scope)]
+            on = ["k"] if kind == "columns" else []
+            joined = sides[whole].join(sides[1 - whole], *on)
+            probe = joined.probe()
+        for time in range(4):
+            rows.send(ROWS if kind == "columns" else ("a", 2)) if later or not time else None
+            rows.advance_to(time + 1)
+            worker.step_while(partial(probe.less_than, time + 1))
+        rows.close()
+
+    found = driven(main, workers)
+    assert len(found) == (1 if later else 0)  # one worker has the key
+    for warning in found:
+        side, other = ("left", "right") if whole == 0 else ("right", "left")
+        said = str(warning.message)
+        assert f"all of the {side} side is at the least time, and rows of the {other} side come later" in said
+        line = Path(__file__).read_text(encoding="utf-8").splitlines()[warning.lineno - 1]
+        assert warning.filename == __file__
+        assert ".join(" in line
 
 
 def test_nothing_is_claimed_of_what_is_far_away() -> None:

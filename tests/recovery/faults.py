@@ -52,7 +52,7 @@ class Campaign:
     seed: int = 0
 
 
-GRACE = 2.0
+GRACE = 0.5
 """Seconds that the other processes have once the one with the faults has ended. Then they are killed.
 
 They may wait for it, because it was killed before they were connected.

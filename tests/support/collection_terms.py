@@ -13,6 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from pointstamp import record
+
 Term = tuple[Any, ...]
 Multiset = Counter[Any]
 
@@ -125,9 +127,9 @@ def build(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
             arranged = first.arrange()
             return arranged.join(arranged, JOINS[choice]).concat(arranged.to_collection())
         case "semijoin":
-            return first.semijoin(subs[1].map(lambda pair: pair[1]))
+            return first.join(subs[1].map((record[1], 0)), how="semi")
         case "antijoin":
-            return first.antijoin(subs[1].map(lambda pair: pair[1]))
+            return first.join(subs[1].map(record[1]).map((record, 0)), how="anti")
         case "reduce":
             return first.map_groups(REDUCES[choice])
         case "native":

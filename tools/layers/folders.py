@@ -21,7 +21,7 @@ def violations(graph: Mapping[str, Iterable[str]], layers: Mapping[str, Set[str]
             if folder is not None and other is not None and other != folder and other not in layers[folder]:
                 said.append(f"{source} uses {target}: {folder}/ may not know {other}/")
     said.extend(
-        f"{folder}/ has no files: take it off the list in tools/layers/known.py"
+        f"{folder}/ has no files: take it off the list in tools/layers/rules.py"
         for folder in sorted(set(layers) - seen)
     )
     return said

@@ -92,7 +92,7 @@ def violations(graph: Graph, known: Iterable[Iterable[str]]) -> list[str]:
             said.append(f"a circle of {len(part)} files ({', '.join(sorted(part))}), for one {walk}")
     in_circles = frozenset().union(*found)
     said.extend(
-        f"{name} is in no circle any more: take it off the list in tools/layers/known.py"
+        f"{name} is in no circle any more: take it off the list in tools/layers/rules.py"
         for name in sorted(frozenset().union(*listed) - in_circles)
     )
     return said

@@ -152,14 +152,6 @@ impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {
         matches!(self.body, Body::Stored(_))
     }
 
-    /// The least key; `None` where there are no updates.
-    pub fn first_key(&self) -> Option<K::Item<'_>> {
-        match &self.body {
-            Body::Here(columns) => (columns.len() > 0).then(|| columns.keys.get(0)),
-            Body::Stored(stored) => Some(stored.first_key()),
-        }
-    }
-
     /// The number of pages.
     pub fn pages(&self) -> usize {
         match &self.body {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use pointstamp_order::{Antichain, PartialOrder};
 
 use crate::batch::Batch;
+use crate::checkpoint::Contents;
 use crate::error::Error;
-use crate::kept::Kept;
 use crate::pending::Pending;
 use crate::reducer::Reducer;
 use crate::round::Round;
@@ -80,7 +80,7 @@ impl<K: Rows, V: Rows, W: Rows, T: Time, R: Reducer<K, V, W>> Reduce<K, V, W, T,
     /// When pending keys cannot be read.
     pub fn restored(
         input: Box<dyn Source<K, V, T>>,
-        (kept, was_read): (Kept<K, W, T>, bool),
+        (kept, was_read): (Contents<K, W, T>, bool),
         pending: Option<&Batch<K, Units, T>>,
         reducer: R,
     ) -> Result<(Self, Trace<K, W, T>), Error> {

@@ -7,19 +7,19 @@
 //! large batch brings is owed, to be done in parts. The memory of merged batches is freed in parts, too. Every data
 //! batch has a number; a reader with a position between two batches keeps them apart by number. Batches without
 //! updates extend the last one. Where readers advance and no batches come, updates that they cannot distinguish any
-//! more are compacted when they are a good part of all (`stale`).
+//! more are compacted when they are a good part of all (`compaction`).
 
 use std::sync::Arc;
 
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
+use crate::compaction::Stale;
 use crate::deferred_drop::DeferredDrop;
 use crate::demands::Demands;
 use crate::error::Error;
 use crate::merge::Merge;
 use crate::rows::Rows;
-use crate::stale::Stale;
 use crate::storage::Storage;
 use crate::time::{Time, advance, in_order};
 

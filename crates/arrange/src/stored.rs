@@ -176,11 +176,6 @@ impl<K: Rows, V: Rows> Stored<K, V> {
             .sum()
     }
 
-    /// The first key.
-    pub(crate) fn first_key(&self) -> K::Item<'_> {
-        self.first_keys.get(0)
-    }
-
     /// The last page, from `page` on, that may have `key`: the one before the first that begins after it.
     pub(crate) fn page_of(&self, page: usize, key: K::Item<'_>) -> usize {
         let keys = &self.first_keys;

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
+use crate::checkpoint::Contents;
 use crate::demands::Demands;
 use crate::error::Error;
-use crate::kept::Kept;
 use crate::rows::Rows;
 pub use crate::spine::Sealed;
 use crate::spine::Spine;
@@ -151,8 +151,8 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
 
     /// Restores an arrangement from a checkpoint, with its first reader, which follows it from there. An
     /// arrangement that was not read then has kept nothing, and gives no other readers.
-    pub fn restored(kept: Kept<K, V, T>, was_read: bool) -> (Self, Trace<K, V, T>) {
-        let Kept {
+    pub fn restored(kept: Contents<K, V, T>, was_read: bool) -> (Self, Trace<K, V, T>) {
+        let Contents {
             is_read: _,
             since,
             upper,
@@ -332,7 +332,7 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
     }
 
     /// The contents of the arrangement for a checkpoint; `None` where updates came and nobody reads it.
-    pub fn kept(&self) -> Option<Kept<K, V, T>> {
+    pub fn kept(&self) -> Option<Contents<K, V, T>> {
         let shared = lock(&self.shared);
         let upper = shared.spine.upper().clone();
         let demands = shared.demands();
@@ -342,7 +342,7 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
             None if shared.lost => return None,
             None => upper.clone(),
         };
-        Some(Kept {
+        Some(Contents {
             is_read,
             since,
             upper,

@@ -199,7 +199,7 @@ impl AsOf {
         let latest = self.latest.get(row.key as usize).copied().flatten();
         let near = |time: &i64| self.within.is_none_or(|within| row.time - time <= within);
         let right = latest.filter(|(time, _)| near(time)).map(|(_, slot)| slot);
-        if right.is_some() || self.sides.terms().outer[0] {
+        if right.is_some() || self.sides.how().unmatched()[0] {
             self.pairs.push(Pair {
                 time: row.time,
                 left: Some(row.slot),

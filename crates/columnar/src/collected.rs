@@ -31,7 +31,7 @@ use crate::dictionary::{plain_column, plain_type, resolved_type};
 use crate::error::Error;
 use crate::extent::{reach, widest};
 use crate::groups::Groups;
-use crate::picked::{comparable, has_order};
+use crate::selection::{comparable, has_order};
 
 /// The result that is computed of the values of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]

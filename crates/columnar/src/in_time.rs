@@ -13,7 +13,7 @@ use arrow_select::take::take_record_batch;
 use crate::dictionary::in_parts;
 use crate::error::Error;
 use crate::event_time::{time_column, times_of};
-use crate::join::Plan;
+use crate::join::{How, Plan};
 use crate::joined_rows::{Columns, JoinedRows};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{free_name, project};
@@ -45,8 +45,8 @@ pub struct Terms {
     pub plan: Plan,
     /// The time columns of the left and of the right side.
     pub times: [usize; 2],
-    /// Whether the left, and the right, come without a match, too.
-    pub outer: [bool; 2],
+    /// The rows of the result.
+    pub how: How,
     /// The name of a column with each result's time, which is added.
     pub joined: Option<String>,
 }
@@ -56,17 +56,17 @@ impl Terms {
     ///
     /// # Errors
     ///
-    /// As [`Plan::new`] and [`time_column`]; [`Error::JoinTypes`] where the times have different types, and are not all integers.
+    /// As [`Plan::of`] and [`time_column`]; [`Error::JoinTypes`] where the times have different types, and are not all integers.
     pub fn new<N: AsRef<str>>(
         left: &SchemaRef,
         right: &SchemaRef,
         on: &[N],
         times: [&str; 2],
-        outer: [bool; 2],
+        how: How,
         suffix: &str,
         joined: Option<String>,
     ) -> Result<Self, Error> {
-        let plan = Plan::new(left, right, on, suffix)?;
+        let plan = Plan::of(how, left, right, on, suffix)?;
         let times = [time_column(left, times[0])?, time_column(right, times[1])?];
         let (ours, theirs) = (left.field(times[0]), right.field(times[1]));
         let integers = ours.data_type().is_integer() && theirs.data_type().is_integer();
@@ -80,7 +80,7 @@ impl Terms {
         Ok(Terms {
             plan,
             times,
-            outer,
+            how,
             joined,
         })
     }
@@ -96,7 +96,7 @@ pub(crate) struct Sides {
 
 impl Sides {
     pub(crate) fn new(terms: Terms, left: &SchemaRef, right: &SchemaRef) -> Result<Self, Error> {
-        let columns = Columns::new(terms.plan.clone(), terms.outer, left, right);
+        let columns = Columns::new(terms.plan.clone(), terms.how.outer(), left, right);
         let mut fields = columns.output().fields().to_vec();
         if let Some(name) = &terms.joined {
             if fields.iter().any(|field| field.name() == name) {
@@ -113,8 +113,8 @@ impl Sides {
         })
     }
 
-    pub(crate) fn terms(&self) -> &Terms {
-        &self.terms
+    pub(crate) fn how(&self) -> How {
+        self.terms.how
     }
 
     /// The schema of results.

@@ -15,7 +15,7 @@ use arrow_schema::SchemaRef;
 use crate::error::Error;
 use crate::groups::UNKNOWN;
 use crate::in_time::{Pair, Row, Sides, Terms};
-use crate::join::Side;
+use crate::join::{How, Side};
 use crate::joined_rows::place_of;
 use crate::slots::Slot;
 
@@ -104,20 +104,19 @@ impl Interval {
 
     /// The earliest instant at which a result may be sent without another row.
     pub fn next_instant(&self) -> Option<i64> {
-        let outer = self.sides.terms().outer.contains(&true);
-        let due = self.due.peek().filter(|_| outer);
+        let unmatched = self.sides.how().unmatched().contains(&true);
+        let due = self.due.peek().filter(|_| unmatched);
         let due = due.map(|Reverse((due, ..))| *due);
         self.sides.first().into_iter().chain(due).min()
     }
 
-    /// Returns how long before a frontier the rows are that may still be needed. Whether a row comes without a match follows
-    /// from the rows that it has met, too.
+    /// Returns how long before a frontier the rows are that may still be needed. Whether a row comes without a match, or has
+    /// had its first one, follows from the rows that it has met, too.
     pub fn reach(&self) -> i64 {
         let reach = self.lasts[0].max(self.lasts[1]).max(0);
-        if self.sides.terms().outer.contains(&true) {
-            reach.saturating_mul(2)
-        } else {
-            reach
+        match self.sides.how() {
+            How::Inner => reach,
+            _ => reach.saturating_mul(2),
         }
     }
 
@@ -148,6 +147,7 @@ impl Interval {
         {
             self.expire(Some(row.time));
         }
+        let how = self.sides.how();
         let mut matched = false;
         let (least, most) = self.reach[side];
         let others = self.kept[1 - side].get_mut(row.key as usize);
@@ -156,6 +156,7 @@ impl Interval {
                 break;
             }
             if other.time >= row.time.saturating_add(least) {
+                let is_first = !if side == 0 { matched } else { other.matched };
                 other.matched = true;
                 matched = true;
                 let (left, right) = if side == 0 {
@@ -163,10 +164,16 @@ impl Interval {
                 } else {
                     (other.slot, row.slot)
                 };
+                let right = match how {
+                    How::Anti => continue,
+                    How::Semi if !is_first => continue,
+                    How::Semi => None,
+                    _ => Some(right),
+                };
                 self.pairs.push(Pair {
                     time: row.time,
                     left: Some(left),
-                    right: Some(right),
+                    right,
                 });
             }
         }
@@ -198,9 +205,9 @@ impl Interval {
         entries.push_back(entry);
     }
 
-    /// Sends a row without matches, for an outer join.
+    /// Sends a row without matches, where the join has these.
     fn alone(&mut self, side: usize, time: i64, slot: Slot) {
-        if self.sides.terms().outer[side] {
+        if self.sides.how().unmatched()[side] {
             let (left, right) = if side == 0 {
                 (Some(slot), None)
             } else {

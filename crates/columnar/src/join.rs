@@ -24,11 +24,49 @@ use crate::error::Error;
 use crate::extent::widest;
 use crate::gathered::gathered;
 use crate::groups::Groups;
-use crate::kept::{Pairs, Rows};
+use crate::join_side::{Pairs, Rows};
 use crate::pieces::MAX_ROWS;
 use crate::schema::{key_columns, numbered_columns, project, same_values};
 
-pub use crate::kept::{Limits, Side};
+pub use crate::join_side::{Limits, Side};
+
+/// The rows that a join returns beside, or in place of, pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Pairs.
+    Inner,
+    /// Pairs, and rows of the left side without a match.
+    Left,
+    /// Pairs, and rows of the right side without a match.
+    Right,
+    /// Pairs, and rows of both sides without a match.
+    Full,
+    /// Rows of the left side with a match, once.
+    Semi,
+    /// Rows of the left side without a match.
+    Anti,
+}
+
+impl How {
+    /// Whether results have the left side's columns alone.
+    pub(crate) fn is_left_only(self) -> bool {
+        matches!(self, How::Semi | How::Anti)
+    }
+
+    /// Whether results beside pairs have columns of the left, and of the right side alone.
+    pub(crate) fn outer(self) -> [bool; 2] {
+        [
+            matches!(self, How::Left | How::Full),
+            matches!(self, How::Right | How::Full),
+        ]
+    }
+
+    /// Whether rows of the left, and of the right side come without a match.
+    pub(crate) fn unmatched(self) -> [bool; 2] {
+        let [left, right] = self.outer();
+        [left || self == How::Anti, right]
+    }
+}
 
 /// The settings of a join, checked against the schemas of its inputs.
 #[derive(Debug, Clone)]
@@ -82,6 +120,25 @@ impl Plan {
         plan.right_rest = right_rest;
         plan.output = Arc::new(Schema::new(fields));
         Ok(plan)
+    }
+
+    /// The join of a kind. Columns of equal names are no error where results have the left side's columns alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::new`].
+    pub fn of<N: AsRef<str>>(
+        how: How,
+        left: &SchemaRef,
+        right: &SchemaRef,
+        on: &[N],
+        suffix: &str,
+    ) -> Result<Self, Error> {
+        if how.is_left_only() {
+            Plan::left_only(left, right, on)
+        } else {
+            Plan::new(left, right, on, suffix)
+        }
     }
 
     /// The join of streams of these schemas whose results have the left side's columns alone: a semijoin.

@@ -14,42 +14,10 @@ use arrow_schema::SchemaRef;
 use crate::dictionary::in_parts;
 use crate::error::Error;
 use crate::groups::UNKNOWN;
-use crate::join::{Plan, Side};
+use crate::join::{How, Plan, Side};
 use crate::joined_rows::{Columns, JoinedRows, place_of};
 use crate::pieces::MAX_ROWS;
 use crate::slots::Slot;
-
-/// The rows that a join returns beside, or in place of, pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// Pairs.
-    Inner,
-    /// Pairs, and rows of the left side without a match.
-    Left,
-    /// Pairs, and rows of the right side without a match.
-    Right,
-    /// Pairs, and rows of both sides without a match.
-    Full,
-    /// Rows of the left side with a match, once.
-    Semi,
-    /// Rows of the left side without a match.
-    Anti,
-}
-
-impl How {
-    /// Whether results have the left side's columns alone.
-    fn is_left_only(self) -> bool {
-        matches!(self, How::Semi | How::Anti)
-    }
-
-    /// Whether rows of the left, and of the right, come without a match, too.
-    fn outer(self) -> [bool; 2] {
-        [
-            matches!(self, How::Left | How::Full),
-            matches!(self, How::Right | How::Full),
-        ]
-    }
-}
 
 /// The settings of a join, checked against the schemas of its inputs.
 #[derive(Debug, Clone)]
@@ -63,7 +31,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As [`Plan::new`]; columns of equal names are no error where results have the left side's alone.
+    /// As [`Plan::of`].
     pub fn new<N: AsRef<str>>(
         left: &SchemaRef,
         right: &SchemaRef,
@@ -71,11 +39,7 @@ impl Settings {
         suffix: &str,
         how: How,
     ) -> Result<Self, Error> {
-        let plan = if how.is_left_only() {
-            Plan::left_only(left, right, on)?
-        } else {
-            Plan::new(left, right, on, suffix)?
-        };
+        let plan = Plan::of(how, left, right, on, suffix)?;
         Ok(Settings {
             how,
             columns: Columns::new(plan, how.outer(), left, right),
@@ -122,10 +86,7 @@ impl JoinPerTime {
     /// An error of a kernel.
     pub fn add(&mut self, side: Side, batch: &RecordBatch) -> Result<(), Error> {
         let side = place_of(side);
-        let alone = match self.how {
-            How::Anti => side == 0,
-            _ => self.how.outer()[side],
-        };
+        let alone = self.how.unmatched()[side];
         let mut unused = Vec::new();
         for (key, slot) in self.rows.keep(side, batch)? {
             if key == UNKNOWN && !alone {

@@ -15,7 +15,7 @@
 //! | [`aggregate`] | sums, counts, extremes, means and what is collected per key |
 //! | [`partial`] | aggregating rows before they travel, where that pays |
 //! | [`distinct`] | a row of each key, per time or for all times so far |
-//! | [`picked`] | some of the rows of a batch, and rows in order |
+//! | [`selection`] | some of the rows of a batch, and rows in order |
 //! | [`physical`] | columns as a few kinds of plain values |
 //! | [`event_time`] | columns that tell times, and the rows of a batch by time |
 //! | [`windows`] | aggregations per key and window of event time |
@@ -53,11 +53,11 @@ pub mod open_windows;
 pub mod partial;
 pub mod partition;
 pub mod physical;
-pub mod picked;
 pub mod pieces;
 pub mod running;
 pub mod runs;
 pub mod schema;
+pub mod selection;
 pub mod window_join;
 pub mod windows;
 
@@ -68,10 +68,10 @@ mod extent;
 mod extremes;
 mod floats;
 mod gathered;
+mod join_side;
 mod joined_rows;
-mod kept;
-mod known;
 mod ordered;
+mod running_states;
 mod slots;
 mod times;
 mod waiting;

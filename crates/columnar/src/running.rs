@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::event_time::{time_column, times_of};
 use crate::gathered::{gathered, renumbered};
 use crate::groups::{Groups, shown};
-use crate::known::Known;
 use crate::pieces::MAX_ROWS;
+use crate::running_states::RunningStates;
 use crate::schema::{find_column, free_name, key_columns, names_of, project};
 use crate::waiting::Waiting;
 
@@ -37,7 +37,7 @@ pub struct Running {
     key: Vec<usize>,
     column: usize,
     /// None of them: the first rows.
-    functions: Vec<(usize, Known)>,
+    functions: Vec<(usize, RunningStates)>,
     ttl: Option<i64>,
     waiting: Waiting,
     keys: Groups,
@@ -82,7 +82,7 @@ impl Running {
             } = aggregation.clone().into();
             let at = find_column(input, &column)?;
             let data_type = input.field(at).data_type();
-            let known = Known::new(&function, &column, data_type)?;
+            let known = RunningStates::new(&function, &column, data_type)?;
             if fields.iter().any(|field| *field.name() == name) {
                 return Err(Error::Collision { name });
             }

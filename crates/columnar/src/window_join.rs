@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::event_time::{end_after, last_of};
 use crate::groups::UNKNOWN;
 use crate::in_time::{Pair, Row, Sides, Terms};
-use crate::join::Side;
+use crate::join::{How, Side};
 use crate::joined_rows::place_of;
 use crate::open_windows::Sent;
 use crate::pieces::MAX_ROWS;
@@ -217,14 +217,15 @@ impl WindowJoin {
         Ok(sent)
     }
 
-    fn outer(&self, side: usize) -> bool {
-        self.sides.terms().outer[side]
+    /// Whether rows of a side come without a match.
+    fn unmatched(&self, side: usize) -> bool {
+        self.sides.how().unmatched()[side]
     }
 
     // ------------------------------------------------------------ windows of one length
 
     fn keep(&mut self, layout: Layout, side: usize, row: Row) {
-        if row.key == UNKNOWN && !self.outer(side) {
+        if row.key == UNKNOWN && !self.unmatched(side) {
             self.gone.push((side, row.slot));
             return;
         }
@@ -276,7 +277,7 @@ impl WindowJoin {
 
     fn meet(&mut self, gap: i64, side: usize, row: Row, sent: &mut Vec<Sent>) -> Result<(), Error> {
         if row.key == UNKNOWN {
-            if self.outer(side) {
+            if self.unmatched(side) {
                 self.alone.entry(row.time).or_default()[side].push((row.time, row.slot));
             } else {
                 self.gone.push((side, row.slot));
@@ -359,21 +360,22 @@ impl WindowJoin {
         sent: &mut Vec<Sent>,
     ) -> Result<(), Error> {
         let pair = key != UNKNOWN && !left.is_empty() && !right.is_empty();
-        // A side without any on the other: each row by itself, where that is asked for.
+        // A side without any on the other: each row by itself, where the join has these.
         let lone = [vec![None], Vec::new()];
         let lefts: Vec<Option<Slot>> = left.iter().map(|&(_, slot)| Some(slot)).collect();
         let rights: Vec<Option<Slot>> = right.iter().map(|&(_, slot)| Some(slot)).collect();
-        let of_left = if pair {
-            &rights
-        } else {
-            &lone[usize::from(!self.outer(0))]
+        let of_left = match self.sides.how() {
+            How::Semi => &lone[usize::from(!pair)],
+            How::Anti => &lone[usize::from(pair)],
+            _ if pair => &rights,
+            _ => &lone[usize::from(!self.unmatched(0))],
         };
         for &left in &lefts {
             for &right in of_left {
                 self.push(bounds, left, right, sent)?;
             }
         }
-        if !pair && self.outer(1) {
+        if !pair && self.unmatched(1) {
             for &right in &rights {
                 self.push(bounds, None, right, sent)?;
             }

@@ -13,9 +13,9 @@ use arrow_array::{
 use arrow_buffer::i256;
 use pointstamp_columnar::Error;
 use pointstamp_columnar::aggregate::{Plan, Table};
-use pointstamp_columnar::picked::rows_in_order_within;
 use pointstamp_columnar::running::Running;
 use pointstamp_columnar::runs::{Ends, Runs};
+use pointstamp_columnar::selection::rows_in_order_within;
 use pointstamp_columnar::windows::{Layout, Windows};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::as_of::AsOf;
 use pointstamp_columnar::in_time::Terms;
 use pointstamp_columnar::interval::Interval;
-use pointstamp_columnar::join::Side;
+use pointstamp_columnar::join::{How, Side};
 use pointstamp_columnar::kernel::Kernel;
 use pointstamp_columnar::open_windows::OpenWindows;
 use pointstamp_columnar::running::Running;
@@ -28,7 +28,7 @@ fn schema() -> SchemaRef {
 fn terms() -> Terms {
     let schema = schema();
     let times = ["at", "at"];
-    Terms::new(&schema, &schema, &["key"], times, [true, false], "_r", None)
+    Terms::new(&schema, &schema, &["key"], times, How::Left, "_r", None)
         .expect("the columns are there")
 }
 
@@ -117,14 +117,14 @@ fn rows_that_a_frontier_leaves_behind_are_not_needed() {
         &schema,
         &["key"],
         ["at", "at"],
-        [false; 2],
+        How::Inner,
         "_r",
         None,
     )
     .expect("the columns are there");
     let mut interval = Interval::new(&schema, &schema, inner.clone(), (-3, 5)).expect("it fits");
     assert_eq!(Kernel::needed(&mut interval, 100), Some(95));
-    inner.outer = [true, false];
+    inner.how = How::Left;
     let mut interval = Interval::new(&schema, &schema, inner.clone(), (-3, 5)).expect("it fits");
     assert_eq!(Kernel::needed(&mut interval, 100), Some(90));
     let as_of = |within| AsOf::new(&schema, &schema, inner.clone(), within, None).expect("it fits");

@@ -14,6 +14,7 @@
 pub mod activity;
 pub mod batch;
 pub mod captures;
+pub mod checkpoint;
 pub mod collections;
 pub mod columns;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -21,7 +22,6 @@ pub mod entry;
 mod error;
 mod event_time;
 mod host;
-pub mod kept;
 mod kind;
 mod per_time;
 #[cfg(test)]

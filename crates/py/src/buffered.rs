@@ -26,13 +26,13 @@ use pyo3::types::PyList;
 
 use crate::batch::{Batch, in_batches};
 use crate::collections::given::{Given, Part};
-use crate::driver::Driver;
 use crate::errors::{CheckpointError, IntoException};
 use crate::gathering::Gathering;
 use crate::gil::{attached, detached_here};
 use crate::kinds::Resume;
 use crate::position::{Ledger, digest_of_row};
 use crate::raised::{exception_of, shown};
+use crate::worker_loop::WorkerLoop;
 use pointstamp_operators::collections::columns::PlainColumns;
 use pointstamp_operators::collections::{Builder, Updates};
 use pointstamp_rows::{Row, RowBuf};
@@ -72,7 +72,7 @@ pub(crate) struct Buffered {
     counts: RefCell<Option<BTreeMap<Counted, i64>>>,
     /// Space for a row.
     row: Cell<RowBuf>,
-    pub(crate) driver: Arc<Driver>,
+    pub(crate) driver: Arc<WorkerLoop>,
     /// The operator's name and its dataflow's, for people.
     pub(crate) place: RefCell<String>,
     listed: Cell<bool>,
@@ -84,7 +84,7 @@ pub(crate) struct Buffered {
 
 impl Buffered {
     /// An input of a worker that is connected to nothing yet.
-    pub(crate) fn new(driver: &Arc<Driver>) -> Rc<Self> {
+    pub(crate) fn new(driver: &Arc<WorkerLoop>) -> Rc<Self> {
         Rc::new(Buffered {
             input: Input::new(),
             buffer: RefCell::new(None),

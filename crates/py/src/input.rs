@@ -15,7 +15,6 @@ use crate::batch::{Batch, MAX_BATCH};
 use crate::bound::ThreadBound;
 use crate::buffered::Buffered;
 use crate::collections::given::Given;
-use crate::driver::Driver;
 use crate::errors::{IntoException, PointstampError};
 use crate::gathering::Gathering;
 use crate::gil::give_way;
@@ -24,6 +23,7 @@ use crate::kinds::Resume;
 use crate::position::digest_of;
 use crate::time::{point_from_py, point_infer, point_to_py};
 use crate::unordered::place;
+use crate::worker_loop::WorkerLoop;
 
 /// Introduces records at its current time.
 ///
@@ -122,7 +122,7 @@ impl InputHandle {
         &self,
         py: Python<'_>,
         scope: &EngineScope<Batch>,
-        driver: &Arc<Driver>,
+        driver: &Arc<WorkerLoop>,
         resume: Resume,
     ) -> PyResult<EngineStream<Batch>> {
         if self.closed_early.load(std::sync::atomic::Ordering::Relaxed) {

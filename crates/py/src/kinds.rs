@@ -97,7 +97,7 @@ crossing! {
 }
 
 crossing! {
-    /// The rows that a join of columns per time returns.
+    /// The rows that a join of columns returns.
     How {
         /// Pairs.
         Inner = "inner",
@@ -114,7 +114,7 @@ crossing! {
     }
 }
 
-impl From<How> for pointstamp_columnar::join_per_time::How {
+impl From<How> for pointstamp_columnar::join::How {
     fn from(how: How) -> Self {
         match how {
             How::Inner => Self::Inner,

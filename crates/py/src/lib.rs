@@ -21,7 +21,6 @@ mod chain;
 mod collections;
 mod columns;
 mod connections;
-mod driver;
 mod errors;
 mod events;
 mod forks;
@@ -60,6 +59,7 @@ mod turns;
 mod unordered;
 mod wire;
 mod worker;
+mod worker_loop;
 
 /// The compiled half of the package; its names are re-exported by `pointstamp` and its modules.
 #[pyo3::pymodule(gil_used = true)]
@@ -147,8 +147,8 @@ mod _core {
             join_so_far_columns, own_times_schema, partition_columns, time_column_of,
             window_columns, window_schema, with_own_times,
         },
-        picked::{order_columns, rows_at, rows_in_order, rows_where, without_views},
         schema::Schema,
+        selection::{order_columns, rows_at, rows_in_order, rows_where, without_views},
     };
 
     // Collections.

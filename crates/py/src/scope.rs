@@ -17,7 +17,6 @@ use crate::batch::{Batch, MAX_BATCH, Records};
 use crate::bound::ThreadBound;
 use crate::capability::Capability;
 use crate::columns::schema::{Schema, exact_difference};
-use crate::driver::Driver;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached};
 use crate::input::InputHandle;
@@ -34,6 +33,7 @@ use crate::stream::Stream;
 use crate::time::summary_from_py;
 use crate::tools::Tools;
 use crate::unordered::{UnorderedInput, place};
+use crate::worker_loop::WorkerLoop;
 
 fn refused(error: Error) -> PyErr {
     error.into_exception()
@@ -43,7 +43,7 @@ fn refused(error: Error) -> PyErr {
 #[pyclass(frozen, module = "pointstamp._core")]
 pub(crate) struct Scope {
     pub(crate) scope: ThreadBound<EngineScope<Batch>>,
-    pub(crate) driver: Arc<Driver>,
+    pub(crate) driver: Arc<WorkerLoop>,
 }
 
 impl Scope {

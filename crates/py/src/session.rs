@@ -24,13 +24,13 @@ use crate::batch::{Batch, MAX_BATCH, in_batches};
 use crate::bound::{Home, ThreadBound};
 use crate::capability::{Capability, CapabilityRef};
 use crate::columns::schema::import_conforming;
-use crate::driver::Driver;
 use crate::errors::IntoException;
 use crate::gathering::Gathering;
 use crate::generic::generic_alias;
 use crate::gil::{attached, detached};
 use crate::iterables::{Giver, records_of, refuse_iterator};
 use crate::raised::{Raised, exception_of};
+use crate::worker_loop::WorkerLoop;
 
 /// A session to send on an output, by whatever gives the right to; `driver` is the worker's, where `main` sends.
 pub(crate) fn open_session(
@@ -39,7 +39,7 @@ pub(crate) fn open_session(
     port: EngineOutput<Batch>,
     capability: &Bound<'_, PyAny>,
     schema: Option<SchemaRef>,
-    driver: Option<&Arc<Driver>>,
+    driver: Option<&Arc<WorkerLoop>>,
 ) -> PyResult<Session> {
     let authority = Authority::of(capability)?;
     authority.check(py, &port)?;
@@ -152,7 +152,7 @@ pub(crate) struct SessionCore {
     /// Record batches that are too small to be sent alone.
     columns: RefCell<Merger>,
     /// The driver of `main`, which waits while too many bytes are in flight.
-    driver: Option<Arc<Driver>>,
+    driver: Option<Arc<WorkerLoop>>,
     /// Whether the driver sends it before the next step.
     listed: Cell<bool>,
 }

@@ -12,10 +12,10 @@ use pointstamp_simulate::{Found, Link, World};
 use pyo3::prelude::*;
 
 use crate::connections::{Connections, seconds};
-use crate::driver::PythonHost;
 use crate::gil::{Held, attached, detached, detached_here};
 use crate::raised::Raised;
 use crate::turns::WriterTurns;
+use crate::worker_loop::PythonHost;
 
 /// The workers and processes of one simulated computation.
 #[pyclass(frozen, module = "pointstamp._core")]

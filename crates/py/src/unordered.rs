@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
-use crate::driver::Driver;
 use crate::session::{Session, open_session};
+use crate::worker_loop::WorkerLoop;
 
 /// Returns the name of an input with its dataflow, for people: `'bids' of 'Dataflow'`.
 pub(crate) fn place(home: &Home, own: &str, scope: &EngineScope<Batch>) -> String {
@@ -36,7 +36,7 @@ pub(crate) fn place(home: &Home, own: &str, scope: &EngineScope<Batch>) -> Strin
 #[pyclass(frozen, module = "pointstamp")]
 pub(crate) struct UnorderedInput {
     pub(crate) input: ThreadBound<EngineUnordered<Batch>>,
-    pub(crate) driver: Arc<Driver>,
+    pub(crate) driver: Arc<WorkerLoop>,
     /// The operator's name and its dataflow's, for people.
     pub(crate) place: String,
 }

@@ -20,7 +20,6 @@ use pyo3::prelude::*;
 use crate::batch::Batch;
 use crate::bound::{Home, ThreadBound};
 use crate::connections::Connections;
-use crate::driver::{Driver, PythonHost};
 use crate::errors::{CheckpointError, GraphError, PointstampError, WorkerStopped};
 use crate::forks::{self, Process, REFUSED};
 use crate::gil::{Held, detached, detached_here};
@@ -35,10 +34,11 @@ use crate::recovery::{Checkpoints, Recording};
 use crate::scope::Scope;
 use crate::simulation::Simulation;
 use crate::threads::{Running, Threads, absorb_interruption};
+use crate::worker_loop::{PythonHost, WorkerLoop};
 
 /// One worker.
 #[pyclass(frozen, module = "pointstamp._core")]
-pub(crate) struct Worker(Arc<Driver>);
+pub(crate) struct Worker(Arc<WorkerLoop>);
 
 /// The error for an operator that asks its own worker.
 const ASKED_INSIDE: &str = "a worker cannot be asked from inside one of its operators, because it answers between two steps: return from the \
@@ -338,7 +338,7 @@ impl Cluster {
             if let Some(budget) = &self.budget {
                 engine.set_resource(Arc::clone(budget) as _);
             }
-            let driver = Driver::new(&home, engine.clone(), &host);
+            let driver = WorkerLoop::new(&home, engine.clone(), &host);
             if let Some(recorder) = &recorder {
                 let mut begun = None;
                 detached_here(py, &mut || begun = Some(recorder.begin(engine)));

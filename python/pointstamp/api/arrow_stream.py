@@ -21,7 +21,6 @@ from pointstamp._validation import (
     several,
     stream_given,
     suggesting,
-    warn_usage,
 )
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.column_arguments import Aggregates, key_names, part_name
@@ -35,14 +34,14 @@ from pointstamp.expr.windows import Count, Session
 from pointstamp.logic.event_time import event_times
 from pointstamp.logic.in_time_columns import Kept, in_time_order, kept_in
 from pointstamp.logic.in_time_order import root_only
-from pointstamp.logic.join_kinds import check_how, left_or_inner, outer_sides
+from pointstamp.logic.join_kinds import check_how, left_or_inner
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
 from pointstamp.logic.rows import limited, sorted_per_time
 from pointstamp.pacts import Gather, Pipeline
 from pointstamp.plan import columns as kinds
 from pointstamp.plan import records, shape
-from pointstamp.plan.least_time import never_meet
+from pointstamp.plan.least_time import IN_COLUMNS, never_meet
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowInput", "ArrowStream"]
 
-Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], tuple[bool, bool], str, str | None]
+Terms = tuple[_core.Schema, _core.Schema, list[str], tuple[str, str], _core.How, str, str | None]
 
 ALL = "all rows"
 """A column that is added where rows have no key, so that they have one and the same."""
@@ -460,7 +459,8 @@ class ArrowStream(ColumnOperators):
 
         Warns:
             UsageWarning: If all rows of one side are at the least time, as far as the plan shows, and those
-                of the other have times of their own.
+                of the other have times of their own; when the dataflow runs, for the first later row of an
+                input of `main`.
 
         Examples:
             >>> import pyarrow as pa
@@ -478,11 +478,9 @@ class ArrowStream(ColumnOperators):
         """
         check_how(how)
         made = self._joined_by_key(kinds.JOIN, other, on, JOINS[how], suffix, name)
-        if reason := never_meet(self._output, other._output):
-            warn_usage(
-                f"{reason}, so there are no pairs: join_so_far pairs rows across times, and table_join has "
-                "the row that is valid at a row's time"
-            )
+        unmet = never_meet(self._output, other._output)
+        if unmet is not None and not unmet.driven:
+            unmet.warn(IN_COLUMNS)
         return made
 
     def join_so_far(
@@ -849,7 +847,7 @@ class ArrowStream(ColumnOperators):
         *,
         lower: Any,
         upper: Any,
-        how: How = "inner",
+        how: How | OneSided = "inner",
         suffix: str = "_right",
         joined_at: str = "joined_at",
         column: str | tuple[str, str] | None = None,
@@ -868,7 +866,9 @@ class ArrowStream(ColumnOperators):
             on: The key's column, or columns, on both sides.
             lower: An int in the unit of the times, or for timestamps a timedelta; may be negative.
             upper: Not less than `lower`.
-            how: The sides whose rows without a match are sent all the same.
+            how: The sides whose rows without a match are sent all the same. ``"semi"`` sends this stream's
+                rows that have a match, each once, at the time of its first pair, and ``"anti"`` those that
+                have none, both with this stream's columns and the time.
             suffix: Added to names of the right side that the left side has, too.
             joined_at: The name of the column with the time of the pair.
             column: The times of both, or of each; left out: the columns of `event_time`.
@@ -896,7 +896,7 @@ class ArrowStream(ColumnOperators):
         low, high = unit.span("lower", lower), unit.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
-        given = _terms(self, other, on, times, outer_sides(how), suffix, joined_at)
+        given = _terms(self, other, on, times, how, suffix, joined_at)
         kernel = _core.Kernel.interval_join(given, low, high)
         made = (kinds.INTERVAL_JOIN, name, self, other, given[2], kernel, times, joined_at, _both, 2, state)
         return _joined(*made, lower=low, upper=high)
@@ -907,7 +907,7 @@ class ArrowStream(ColumnOperators):
         on: str | Sequence[str],
         window: WindowKind,
         *,
-        how: How = "inner",
+        how: How | OneSided = "inner",
         suffix: str = "_right",
         column: str | tuple[str, str] | None = None,
         state: KeyedState[Any, Any] | None = None,
@@ -925,7 +925,9 @@ class ArrowStream(ColumnOperators):
             window: `Tumbling`, `Sliding` or `Session`; lengths are ints in the unit of the times, or for
                 timestamps timedeltas.
             how: The sides whose rows without any on the other side of their window are sent all the same,
-                with nulls in the other's columns.
+                with nulls in the other's columns. ``"semi"`` sends this stream's rows that have a match,
+                once for each window, and ``"anti"`` those that have none, both with this stream's columns
+                and the window.
             suffix: As in `interval_join`.
             column: As in `interval_join`.
             state: The `KeyedState` that lists the rows of open windows, and restores them from a snapshot:
@@ -958,7 +960,7 @@ class ArrowStream(ColumnOperators):
             )
         silence = unit.span("gap", window.gap) if isinstance(window, Session) else 0
         layout = None if isinstance(window, Session) else layout_of(window, unit)
-        given = _terms(self, other, on, times, outer_sides(how), suffix, None)
+        given = _terms(self, other, on, times, how, suffix, None)
         kernel = _core.Kernel.window_join(given, layout, silence)
         made = (kinds.WINDOW_JOIN, name, self, other, given[2], kernel, times, None, _both, 2, state)
         return _joined(*made, hidden=2, window=layout or silence, kind=type(window).__name__)
@@ -1012,8 +1014,8 @@ class ArrowStream(ColumnOperators):
         span = None if within is None else _unit_of(self, times[0]).span("within", within)
         if span is not None and span < 0:
             raise ValueError(f"within is how long before a row the other may be, at least 0, not {within}")
-        outer = (left_or_inner("asof_join", how), False)
-        given = _terms(self, other, on, times, outer, suffix, None)
+        left_or_inner("asof_join", how)
+        given = _terms(self, other, on, times, how, suffix, None)
         kernel = _core.Kernel.asof_join(given, span, None)
         made = (kinds.ASOF_JOIN, name, self, other, given[2], kernel, times, times[0], _only, 1, state)
         return _joined(*made, hidden=1, within=span)
@@ -1067,8 +1069,8 @@ class ArrowStream(ColumnOperators):
         span = None if ttl is None else _unit_of(self, times[0]).span("ttl", ttl)
         if span is not None and span <= 0:
             raise ValueError(f"ttl is how long a row of the table lasts, more than 0, not {ttl}")
-        outer = (left_or_inner("table_join", how), False)
-        given = _terms(self, table, on, times, outer, suffix, None)
+        left_or_inner("table_join", how)
+        given = _terms(self, table, on, times, how, suffix, None)
         within = None if span is None else span - 1  # times are whole units
         kernel = _core.Kernel.asof_join(given, within, ends)
         made = (kinds.TABLE_JOIN, name, self, table, given[2], kernel, times, times[0], _only, 1, state)
@@ -1707,12 +1709,13 @@ def _terms(
     right: Any,
     on: str | Sequence[str],
     times: tuple[str, str],
-    outer: tuple[bool, bool],
+    how: How | OneSided,
     suffix: str,
     joined_at: str | None,
 ) -> Terms:
+    check_how(how)
     keys = [on] if isinstance(on, str) else list(on)
-    return (left._columns, right._columns, keys, times, outer, suffix, joined_at)
+    return (left._columns, right._columns, keys, times, JOINS[how], suffix, joined_at)
 
 
 def _joined(

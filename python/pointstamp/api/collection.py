@@ -15,11 +15,13 @@ from pointstamp._validation import (
 )
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.collection_nodes import (
+    brought_in,
     concatenated,
     distinct_keys,
     joined,
     named_part,
     one,
+    outside,
     reduced,
     unmatched_keys,
 )
@@ -435,8 +437,8 @@ class Collection(Multiset, Generic[T]):
             how: The sides whose records without a match are in the result, with None in place of the other
                 value: this side (``"left"``), the other (``"right"``), both (``"full"``), or none
                 (``"inner"``). ``"semi"`` returns this side's records ``(key, value)`` that have a match, as
-                often as they are there, and ``"anti"`` those that have none. Where the other side has keys
-                without values, call `semijoin` or `antijoin`.
+                often as they are there, and ``"anti"`` those that have none. A collection of keys without
+                values is the other side as ``keys.map((ps.record, None))``.
             name: The operator's name.
 
         Raises:
@@ -456,46 +458,13 @@ class Collection(Multiset, Generic[T]):
             [(0, [(('ann', (41, 'Ulm')), 1)])]
             >>> with_all_ages.extract()
             [(0, [(('ann', (41, 'Ulm')), 1), (('bob', (7, None)), 1)])]
-        """
-        return Collection(self.scope, joined_with(self, other, fn, how, name))
-
-    def semijoin(
-        self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
-    ) -> Collection[tuple[K, V]]:
-        """The records ``(key, value)`` whose key is in a collection of keys, whatever its count there.
-
-        ``join(other, how="semi")`` is the same for another collection of pairs.
-
-        Examples:
-            >>> import pointstamp as ps
             >>> def build(scope):
-            ...     ages = scope.collection([("ann", 41), ("bob", 7)])
-            ...     return ages.semijoin(scope.collection(["bob", "eve"])).capture()
-            >>> ps.example(build).extract()
-            [(0, [(('bob', 7), 1)])]
-        """
-        check_scope("semijoin", self.scope, keys, Collection)
-        there = distinct_keys(self.scope, keys._output, named_part(name, "keys"))
-        return Collection(self.scope, _one_sided(self, there, True, name))
-
-    def antijoin(
-        self: Collection[tuple[K, V]], keys: Collection[K], *, name: str | None = None
-    ) -> Collection[tuple[K, V]]:
-        """The records ``(key, value)`` whose key is not in a collection of keys.
-
-        ``join(other, how="anti")`` is the same for another collection of pairs.
-
-        Examples:
-            >>> import pointstamp as ps
-            >>> def build(scope):
-            ...     ages = scope.collection([("ann", 41), ("bob", 7)])
-            ...     return ages.antijoin(scope.collection(["bob", "eve"])).capture()
+            ...     ages, known = scope.collection([("ann", 41), ("bob", 7)]), scope.collection(["bob"])
+            ...     return ages.join(known.map((ps.record, None)), how="anti").capture()
             >>> ps.example(build).extract()
             [(0, [(('ann', 41), 1)])]
         """
-        check_scope("antijoin", self.scope, keys, Collection)
-        there = distinct_keys(self.scope, keys._output, named_part(name, "keys"))
-        return Collection(self.scope, _one_sided(self, there, False, name))
+        return Collection(self.scope, joined_with(self, other, fn, how, name))
 
     def map_groups(
         self: Collection[tuple[K, V]],
@@ -1440,10 +1409,7 @@ def joined_with(
 def _one_sided(
     left: Collection[Any] | Arranged[Any, Any], keys: tuple[Output, Form], met: bool, name: str | None
 ) -> Output:
-    """Appends a semijoin or an antijoin of pairs with distinct keys.
-
-    An antijoin is all pairs without those of the semijoin.
-    """
+    """Appends a join of pairs with distinct keys: the pairs with a match, or all without these."""
     scope, kind = left.scope, collections.SEMIJOIN
     part = name if met else named_part(name, "semijoin")
     found = joined(scope, kind, left._output, keys, JoinKind.LEFT, name=part)
@@ -1456,9 +1422,14 @@ def _one_sided(
 
 
 def _keys_of(side: Collection[Any] | Arranged[Any, Any], name: str | None) -> tuple[Output, Form]:
-    """Each key of a side once."""
+    """Each key of a side once. Those of ``keys.map((record, None))`` are `keys`, which may be arranged."""
     if isinstance(side, Arranged):
         side = side.to_collection(name=named_part(name, "to_collection"))
+    _, found, entered = outside(side.scope, side._output)
+    fields = found.node["fields"] if found.node.kind is collections.PROJECT else None
+    if isinstance(fields, tuple) and fields and fields[0] is record:
+        keys = brought_in(found.node.inputs[0].output, entered)
+        return distinct_keys(side.scope, keys, named_part(name, "keys"))
     keys = one(side.scope, collections.PROJECT, side._output, name=named_part(name, "map"), fields=record[0])
     return distinct_keys(side.scope, keys, named_part(name, "keys"))
 

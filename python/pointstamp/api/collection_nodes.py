@@ -134,7 +134,7 @@ def distinct_keys(scope: BuildingScope, keys: Output, name: str | None) -> tuple
     The result of `distinct` is that already. Of keys that have entered the scope, it is computed outside.
 
     Returns:
-        Returns the input of a join, and its form.
+        The input of a join, and its form.
     """
     there, found, entered = outside(scope, keys)
     if found.node.kind is not collections.DISTINCT:

@@ -17,7 +17,7 @@ from pointstamp.event_time.clock import clock_of
 from pointstamp.logic import stateful
 from pointstamp.logic.in_time_order import in_time_order
 from pointstamp.logic.join_inputs import both_sides, check_sides
-from pointstamp.logic.join_kinds import check_join, left_or_inner, outer_sides
+from pointstamp.logic.join_kinds import check_how, check_join, left_or_inner
 from pointstamp.logic.joins_in_time import AsOf, Interval, Table
 from pointstamp.logic.process import KeyContext, Process
 from pointstamp.logic.state import KeyedState, claimed
@@ -554,16 +554,49 @@ class KeyedStream(Generic[K, T]):
 
     # ------------------------------------------------------------ joins in time
 
+    @overload
     def interval_join(
         self,
         other: KeyedStream[K, U],
         *,
         lower: Any,
         upper: Any,
-        how: How = "inner",
+        how: Literal["inner"] = "inner",
         state: KeyedState[K, Any] | None = None,
         name: str | None = None,
-    ) -> Stream[tuple[K, tuple[Any, Any]]]:
+    ) -> Stream[tuple[K, tuple[T, U]]]: ...
+    @overload
+    def interval_join(
+        self,
+        other: KeyedStream[K, U],
+        *,
+        lower: Any,
+        upper: Any,
+        how: How,
+        state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
+    ) -> Stream[tuple[K, tuple[T | None, U | None]]]: ...
+    @overload
+    def interval_join(
+        self,
+        other: KeyedStream[K, U],
+        *,
+        lower: Any,
+        upper: Any,
+        how: OneSided,
+        state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
+    ) -> Stream[tuple[K, T]]: ...
+    def interval_join(
+        self,
+        other: KeyedStream[K, Any],
+        *,
+        lower: Any,
+        upper: Any,
+        how: How | OneSided = "inner",
+        state: KeyedState[K, Any] | None = None,
+        name: str | None = None,
+    ) -> Stream[Any]:
         """Pairs of records with one key, the other's time in ``[time + lower, time + upper]``.
 
         A pair is ``(key, (ours, theirs))``, and is sent at the later of its times. Records without a match
@@ -573,7 +606,9 @@ class KeyedStream(Generic[K, T]):
             other: The right side.
             lower: An int or a timedelta; may be negative.
             upper: An int or a timedelta, not less than `lower`.
-            how: The sides whose records without a match are sent, with None in the other's place.
+            how: The sides whose records without a match are sent, with None in the other's place. ``"semi"``
+                sends this stream's records ``(key, ours)`` that have a match, each once, at the time of its
+                first pair, and ``"anti"`` those that have none.
             state: As in `scan`: for each key the records of ours and of theirs that can still be matched,
                 each a list ``[time, record, whether it was matched]``.
             name: The operator's name.
@@ -592,12 +627,12 @@ class KeyedStream(Generic[K, T]):
         low, high = self._clock.span("lower", lower), self._clock.span("upper", upper)
         if low > high:
             raise ValueError(f"no time is between {lower} and {upper} after another: lower is at most upper")
-        outer = outer_sides(how)
+        check_how(how)
         return self._joined(
             other,
             "interval_join",
             name,
-            lambda kept: Interval(kept, low, high, outer),
+            lambda kept: Interval(kept, low, high, how),
             state,
             by_turn=True,
             lower=low,

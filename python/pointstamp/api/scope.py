@@ -676,9 +676,9 @@ class Scope(Drawable):
         Args:
             source: The source; the same on every worker.
             time: A function of a record, or of columns the name of a column or a function of a batch, which
-                gives the records' times: ints that are not negative. The frontier follows the latest time of
-                each partition; records that arrive behind the frontier are sent at the frontier.
-                `Stream.event_time` separates them instead, and takes datetimes.
+                gives the records' times: ints from 0 on. The frontier follows the latest time of each
+                partition; records that arrive behind the frontier are sent at the frontier. `event_time=`
+                separates them instead, and takes datetimes.
             event_time: As `time`, and datetimes with a zone or a column of timestamps, too; records that
                 arrive behind the frontier are late, and on a stream of their own. It has a watermark for each
                 partition, where `Stream.event_time` has one for each worker.
@@ -736,8 +736,13 @@ class Scope(Drawable):
 
         if self.dims != 1:
             raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
-        if sum(given is not None for given in (time, event_time, every)) > 1:
-            raise GraphError("records have their event times, or the times of their arrival: not both")
+        given = {"time": time, "event_time": event_time, "every": every}
+        names = [f"{argument}=" for argument, value in given.items() if value is not None]
+        if len(names) > 1:
+            raise GraphError(
+                f"read was given {' and '.join(names)}, which each say what the times of records are, so not "
+                "both: keep one"
+            )
         columns = None if source.schema is None else _core.Schema(source.schema)
         if not source.waits:
             idle = None  # its partitions are read one after another: one whose turn has not come is not idle

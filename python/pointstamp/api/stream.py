@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp._nan_order import key_function
-from pointstamp._validation import count_of, function_of, probe_of, several, stream_given, warn_usage
+from pointstamp._validation import count_of, function_of, probe_of, program_line, several, stream_given
 from pointstamp.api.classes import collection_of, stream_of
 from pointstamp.api.typed import RecordOperators
 from pointstamp.errors import GraphError
@@ -20,7 +20,7 @@ from pointstamp.logic.timed import OVER_COLUMNS, map_timed
 from pointstamp.logic.to_arrow import to_arrow
 from pointstamp.pacts import Broadcast, ByKey, Exchange, Gather, Pipeline, pact_of
 from pointstamp.plan import records, shape
-from pointstamp.plan.least_time import never_meet
+from pointstamp.plan.least_time import IN_RECORDS, never_meet
 from pointstamp.plan.node import Form, Output
 
 if TYPE_CHECKING:
@@ -1046,7 +1046,8 @@ class Stream(RecordOperators[T]):
 
         Warns:
             UsageWarning: If all records of one side are at the least time, as far as the plan shows, and
-                those of the other have times of their own.
+                those of the other have times of their own; when the dataflow runs, for the first later record
+                of an input of `main`.
 
         Examples:
             >>> import pointstamp as ps
@@ -1065,14 +1066,13 @@ class Stream(RecordOperators[T]):
         if fn is not None:
             function_of("join", fn)
         theirs = stream_given("join", other)._output
-        if reason := never_meet(self._output, theirs):
-            warn_usage(
-                f"{reason}, so there are no pairs: to_collection().join pairs records that stay, and "
-                "key_by(...).table_join has the row that is valid at a record's time"
-            )
+        unmet = never_meet(self._output, theirs)
+        if unmet is not None and not unmet.driven:
+            unmet.warn(IN_RECORDS)
+            unmet = None
         inputs = [(self._output, ByKey()), (theirs, ByKey())]
         state = BothSides()
-        build = partial(join_per_time, state, fn, how)
+        build = partial(join_per_time, state, fn, how, unmet, program_line())
         made = single_output(self.scope, name or "join", inputs, build, notify=True, state=state)
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
 

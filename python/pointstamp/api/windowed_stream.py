@@ -6,7 +6,7 @@ Owns `WindowedStream`. Its methods each make one operator, whose results are sen
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from pointstamp._validation import count_of, function_of, unknown_attribute
 from pointstamp.api.classes import stream_of
@@ -222,6 +222,10 @@ class WindowedStream(Generic[K, T]):
         """
         return self._reduced("sum", name, reducers.Sum(of))
 
+    @overload
+    def min(self, of: None = None, *, name: str | None = None) -> Stream[tuple[K, Window, T]]: ...
+    @overload
+    def min(self, of: Callable[[T], U], *, name: str | None = None) -> Stream[tuple[K, Window, U]]: ...
     def min(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
@@ -238,6 +242,10 @@ class WindowedStream(Generic[K, T]):
         """
         return self._reduced("min", name, reducers.Extreme(of, greatest=False))
 
+    @overload
+    def max(self, of: None = None, *, name: str | None = None) -> Stream[tuple[K, Window, T]]: ...
+    @overload
+    def max(self, of: Callable[[T], U], *, name: str | None = None) -> Stream[tuple[K, Window, U]]: ...
     def max(
         self, of: Callable[[T], Any] | None = None, *, name: str | None = None
     ) -> Stream[tuple[K, Window, Any]]:
@@ -346,9 +354,45 @@ class WindowedStream(Generic[K, T]):
                 raise ValueError(f"{share} is not a quantile: it is a share, from 0 to 1")
         return self._reduced("quantiles", name, reducers.Quantiles(shares, of))
 
+    @overload
     def join(
         self,
         other: WindowedStream[K, U],
+        fn: None = None,
+        *,
+        how: Literal["inner"] = "inner",
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, tuple[T, U]]]: ...
+    @overload
+    def join(
+        self,
+        other: WindowedStream[K, U],
+        fn: None = None,
+        *,
+        how: How,
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, tuple[T | None, U | None]]]: ...
+    @overload
+    def join(
+        self,
+        other: WindowedStream[K, U],
+        fn: None = None,
+        *,
+        how: OneSided,
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, T]]: ...
+    @overload
+    def join(
+        self,
+        other: WindowedStream[K, U],
+        fn: Callable[[K, T, U], R],
+        *,
+        how: How = "inner",
+        name: str | None = None,
+    ) -> Stream[tuple[K, Window, R]]: ...
+    def join(
+        self,
+        other: WindowedStream[K, Any],
         fn: Callable[[K, Any, Any], Any] | None = None,
         *,
         how: How | OneSided = "inner",

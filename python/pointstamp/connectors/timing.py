@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrival", "EventTime", "Timing"]
 
-OTHERS = (
-    "For datetimes read without a time, and say scope.read(source).event_time(...), which takes datetimes "
-    "and timedeltas"
-)
+OTHERS = "For datetimes give event_time= in place of time=: lateness= is a timedelta then"
 
 SHOWN = 200
 """Characters of a record that an error shows."""
@@ -37,7 +34,7 @@ SHOWN = 200
 
 def _checked(time: Any) -> int:
     if not isinstance(time, int) or time < 0:
-        raise TypeError(f"event times of read are ints that are not negative, not {time!r}. {OTHERS}")
+        raise TypeError(f"the times that time= gives are ints from 0 on, not {time!r}. {OTHERS}")
     return time
 
 
@@ -67,7 +64,7 @@ class Timing:
             places: For each line, the number of records of the batch before it.
 
         Returns:
-            Returns a time for each line, at or after the frontier; None where a later record decides it.
+            A time for each line, at or after the frontier; None where a later record decides it.
         """
         return [self.frontier()] * len(places)
 
@@ -171,7 +168,9 @@ class EventTime(Timing):
                 columns that are on time are sent together, at the frontier.
         """
         if not isinstance(lateness, int):
-            raise TypeError(f"lateness is an int, in the unit of the times, not {lateness!r}. {OTHERS}")
+            raise TypeError(
+                f"with time=, lateness is an int in the unit of the times, not {lateness!r}. {OTHERS}"
+            )
         if lateness < 0:
             raise ValueError(f"lateness is at least 0, not {lateness}")
         self._time = time

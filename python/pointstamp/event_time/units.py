@@ -14,7 +14,7 @@ from pointstamp.errors import GraphError, TimeError
 from pointstamp.event_time.clock import Clock, since_epoch
 from pointstamp.event_time.unit_warnings import Lengths
 from pointstamp.expr.windows import Count, Session, Sliding, Tumbling
-from pointstamp.logic.picked import rows_where
+from pointstamp.logic.selection import rows_where
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pointstamp._core import Expr, filter_batch, select_batch
 from pointstamp.errors import GraphError
-from pointstamp.logic.picked import rows_where, without_views
+from pointstamp.logic.selection import rows_where, without_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable

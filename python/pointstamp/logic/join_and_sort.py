@@ -13,15 +13,19 @@ from pointstamp.logic.join_kinds import one_sided, outer_sides
 from pointstamp.logic.per_time import NOTHING, PerTime, at_closing
 from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Exchange, Pipeline
+from pointstamp.plan.least_time import IN_RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
+    from pointstamp._validation import Line
     from pointstamp.logic.declared_state import Restored
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.pacts import Pact
+    from pointstamp.plan.least_time import NeverMet
     from pointstamp.plan.node import Output
+    from pointstamp.types import Time
 
 __all__ = ["BothSides", "gathered", "join_per_time", "matched"]
 
@@ -76,15 +80,30 @@ def join_per_time(
     times: BothSides,
     fn: Callable[[Any, Any, Any], Any] | None,
     how: str,
+    unmet: NeverMet | None,
+    line: Line,
     capability: Capability,
     _info: Any,
 ) -> Callable[..., None]:
-    """The constructor of `join`, whose inputs are exchanged by key."""
+    """The constructor of `join`, whose inputs are exchanged by key.
+
+    Args:
+        times: The values of each time.
+        fn: As in `matched`.
+        how: As in `matched`.
+        unmet: The sides, where later records of one meet nothing: the first gives a warning.
+        line: The line of the join.
+        capability: Dropped.
+    """
     capability.drop()
 
     def logic(left: FrontieredInput[Any], right: FrontieredInput[Any], output: OutputPort[Any]) -> None:
+        nonlocal unmet
         for side, port in enumerate((left, right)):
             for message, records in port:
+                if unmet is not None and side == unmet.other and not _is_least(message.time):
+                    unmet.warn(IN_RECORDS, line)
+                    unmet = None
                 by_key = times.at(message)[side]
                 for key, value in pairs_with_one_nan(records):
                     by_key.setdefault(key, []).append(value)
@@ -93,6 +112,10 @@ def join_per_time(
                 session.give_all(matched(ours, theirs, fn, how))
 
     return logic
+
+
+def _is_least(time: Time) -> bool:
+    return not (any(time) if isinstance(time, tuple) else time)
 
 
 def gathered(

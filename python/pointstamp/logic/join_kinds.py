@@ -59,10 +59,9 @@ def left_or_inner(join: str, how: str) -> bool:
     Raises:
         ValueError: If it is neither ``"left"`` nor ``"inner"``.
     """
-    left, right = outer_sides(how)
-    if right:
+    if how not in {"left", "inner"}:
         raise ValueError(
             f"{join} looks up a record of the right side for each of the left: how is 'left' or 'inner', not "
-            f"{how!r}. For records of the right side without a match use interval_join or a window join"
+            f"{how!r}. interval_join and joins of windows have the other kinds"
         )
-    return left
+    return how == "left"

@@ -11,12 +11,14 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.logic.join_kinds import one_sided, outer_sides
 from pointstamp.logic.states import NO_STATE, Keys, States
 from pointstamp.logic.timed_rows import MOST, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.logic.state import KeyedState
     from pointstamp.logic.timed_rows import Results
 
@@ -35,15 +37,16 @@ class Interval:
         state: Where it is listed.
         lower: The least that a right record's time may be after the left one's, in units.
         upper: The most.
-        outer: Whether the left, and the right, come without a match, too: with None in its place, when they
-            are due.
+        how: The kind of join. Records without a match are sent when they are due.
     """
 
-    def __init__(self, state: KeyedState[Any, Any], lower: int, upper: int, outer: tuple[bool, bool]) -> None:
+    def __init__(self, state: KeyedState[Any, Any], lower: int, upper: int, how: How | OneSided) -> None:
         # The time after its own time during which a record of each side can be matched.
         self._lasts = (upper, -lower)
         self._reach = ((lower, upper), (-upper, -lower))
-        self._outer = outer
+        self._how = how
+        self._one_sided = one_sided(how)
+        self._unmatched = (how == "anti", False) if self._one_sided else outer_sides(how)
         another = state._states.another
         self._kept: tuple[States[Any, deque[list[Any]]], ...] = (another(), another())
         self._expired = 0
@@ -67,13 +70,17 @@ class Interval:
                     if entry[0] > time + most:
                         break
                     if entry[0] >= time + least:
+                        if not self._one_sided:
+                            pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
+                            times.append(time)
+                            pairs.append((key, pair))
+                        elif self._how == "semi" and not (matched if side == _LEFT else entry[2]):
+                            times.append(time)
+                            pairs.append((key, value if side == _LEFT else entry[1]))
                         entry[2] = matched = True
-                        pair = (value, entry[1]) if side == _LEFT else (entry[1], value)
-                        times.append(time)
-                        pairs.append((key, pair))
                 if self._lasts[side] >= 0:
                     self._keep(side, key, [time, value, matched])
-                elif self._outer[side] and not matched:
+                elif self._unmatched[side] and not matched:
                     times.append(time)
                     pairs.append(self._alone(side, key, value))
             self._settle()
@@ -133,7 +140,7 @@ class Interval:
             kept = self._kept[side][key]
             while kept and kept[0][0] + self._lasts[side] == due:
                 _, value, matched = kept.popleft()
-                if self._outer[side] and not matched:
+                if self._unmatched[side] and not matched:
                     times.append(due)
                     pairs.append(self._alone(side, key, value))
             if kept:
@@ -146,17 +153,18 @@ class Interval:
                 self._bring(in_hand)
 
     def needs(self, until: int) -> int | None:
-        """See `Logic`: the kept records, and for outer joins the records that they were matched with."""
+        """See `Logic`: the kept records, and those that they were matched with, unless all pairs are sent."""
         reach = max(0, *self._lasts)
-        return max(until - (2 * reach if any(self._outer) else reach), 0)
+        return max(until - (reach if self._how == "inner" else 2 * reach), 0)
 
-    @staticmethod
-    def _alone(side: int, key: Any, value: Any) -> tuple[Any, tuple[Any, Any]]:
+    def _alone(self, side: int, key: Any, value: Any) -> tuple[Any, Any]:
+        if self._one_sided:
+            return key, value
         return key, ((value, None) if side == _LEFT else (None, value))
 
     def next_time(self, until: int) -> int | None:
         """See `Logic`."""
-        return self._due[0][0] if self._due and any(self._outer) else None
+        return self._due[0][0] if self._due and any(self._unmatched) else None
 
 
 class AsOf:

@@ -14,8 +14,8 @@ from pointstamp._validation import function_of
 from pointstamp.errors import GraphError, TimeError
 from pointstamp.event_time.clock import Clock, refuse_negative
 from pointstamp.event_time.units import null_time, unit_of
-from pointstamp.logic.picked import rows_where
 from pointstamp.logic.planned import PlannedOperator
+from pointstamp.logic.selection import rows_where
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def times_of(event_time: Any, lateness: Any, schema: Any) -> Times:
 
         return of_record, _least(clock.span("lateness", lateness), lateness), clock
     if not isinstance(event_time, str):
-        raise GraphError("event_time of a source of columns is the name of a column")
+        raise GraphError(
+            f"event_time of a source of columns is the name of a column, not {event_time!r}: the columns are "
+            f"{', '.join(schema.names)}"
+        )
     at = _core.time_column_of(_core.Schema(schema), event_time)
     data_type = schema.field(at).type
     unit = unit_of(data_type)

@@ -148,7 +148,10 @@ class KeyContext:
             _refuse_kept()
         due = self._process.clock.unit(time)
         if due <= self._time:
-            raise TimeError(f"a timer for {time} is not after {self.time}, where it was set")
+            raise TimeError(
+                f"a timer for {time} is not after {self.time}, where it was set: set it for a later time, "
+                "such as context.time plus a length"
+            )
         self._process._set(due, self.key)
 
     def cancel_timer(self, time: Any) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.logic.per_time import at_closing
-from pointstamp.logic.picked import rows_in_order
+from pointstamp.logic.selection import rows_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -59,8 +59,8 @@ class Stateful:
         return self.state._known_since(until)
 
 
-class Scan(Stateful):
-    """The state after each record."""
+class _Folding(Stateful):
+    """A state that a function of key, record and state makes anew."""
 
     def __init__(
         self,
@@ -71,6 +71,10 @@ class Scan(Stateful):
         super().__init__(state)
         self._fold = fold
         self._default = default
+
+
+class Scan(_Folding):
+    """The state after each record."""
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""
@@ -105,18 +109,8 @@ class Running(Stateful):
         out.give(times, running(self._kind, self.state._states, keys, values))
 
 
-class StateMachine(Stateful):
+class StateMachine(_Folding):
     """Any number of results for each record, by a function of key, record and state."""
-
-    def __init__(
-        self,
-        state: KeyedState[Any, Any],
-        fold: Callable[[Any, Any, Any], Any],
-        default: Callable[[], Any],
-    ) -> None:
-        super().__init__(state)
-        self._fold = fold
-        self._default = default
 
     def apply(self, part: Keyed, out: Results) -> None:
         """See `Stateful`."""

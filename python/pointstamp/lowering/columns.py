@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pointstamp import _core
+from pointstamp._validation import Line
 from pointstamp.lowering.rules import converts, rule
 from pointstamp.plan import columns
+from pointstamp.plan.least_time import IN_COLUMNS, never_meet
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
@@ -109,7 +112,12 @@ def join(_building: Building, node: Node, left: _core.Stream, right: _core.Strea
     """Pairs rows of two streams by key, at each time."""
     schema, other = _read_schema(node), _read_schema(node, 1)
     terms = (node["by"], node["suffix"], node["how"], node["in_place"])
-    return _core.join_columns(left, schema, right, other, *terms)
+    unmet = never_meet(*(read.output for read in node.inputs))
+    later = None
+    if unmet is not None and unmet.driven:
+        line = None if node.line is None else Line(node.line.file, node.line.number, "")
+        later = (bool(unmet.other), partial(unmet.warn, IN_COLUMNS, line))
+    return _core.join_columns(left, schema, right, other, *terms, later)
 
 
 @rule(columns.JOIN_SO_FAR)

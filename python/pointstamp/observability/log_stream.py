@@ -77,7 +77,7 @@ class Logs:
     def add(self, scope: Scope, every: float, name: str) -> tuple[Log, ArrowStream]:
         """See `Worker.new_log`."""
         if not every > 0:
-            raise ConfigError(f"a log is read every so many seconds, more than 0, and not {every!r}")
+            raise ConfigError(f"every is a number of seconds, more than 0, not {every!r}")
         if scope.dims != 1:
             raise GraphError(
                 f"a log's times are one number, and times in {scope!r} have {scope.dims} coordinates"

@@ -6,16 +6,37 @@ meant. Costs at most `_FAR` nodes for a join.
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pointstamp._validation import warn_usage
 from pointstamp.plan import columns, records, shape
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
+    from pointstamp._validation import Line
     from pointstamp.plan.node import Kind, Output
 
-__all__ = ["all_at_least_time", "never_meet"]
+__all__ = ["IN_COLUMNS", "IN_RECORDS", "NeverMet", "Times", "never_meet", "times_of"]
+
+SIDES = ("left", "right")
+
+IN_COLUMNS = "join_so_far pairs rows across times, and table_join has the row that is valid at a row's time"
+IN_RECORDS = (
+    "to_collection().join pairs records that stay, and key_by(...).table_join has the row that is valid at a "
+    "record's time"
+)
+"""The methods to use instead of a join whose sides never meet."""
+
+
+class Times(Enum):
+    """The times of the rows of a stream, as a plan shows them."""
+
+    LEAST = "the least"
+    OWN = "their own"
+    DRIVEN = "those that main chooses"
+
 
 _FAR = 100
 """The number of nodes that are looked at; behind them, nothing is known."""
@@ -55,23 +76,25 @@ def _keep_times() -> frozenset[Kind]:
     return frozenset(kept)
 
 
-def all_at_least_time(output: Output) -> bool | None:
-    """Whether all rows are at the least time; False where they have their own times, None where unknown."""
-    found: set[bool] = set()
+def times_of(output: Output) -> Times | None:
+    """Returns the times of the rows of an output; None where they are not known, or of several kinds."""
+    found: set[Times] = set()
     open_outputs, seen = [output], 0
     while open_outputs:
         here = open_outputs.pop()
         seen += 1
         kind = here.node.kind
         if here.at_least_time is not None:
-            found.add(here.at_least_time)
+            found.add(Times.LEAST if here.at_least_time else Times.OWN)
         elif kind is shape.TO_STREAM:
-            found.add(True)
+            found.add(Times.LEAST)
+        elif kind is shape.INPUT:
+            found.add(Times.DRIVEN)
         elif kind in {columns.DELAY, records.DELAY, records.DELAY_BATCH} or here.form in {
             Form.MIXED,
             Form.TIMED,
         }:
-            found.add(False)
+            found.add(Times.OWN)
         elif kind in _keep_times() and seen < _FAR:
             open_outputs += [read.output for read in here.node.inputs]
         else:
@@ -79,13 +102,43 @@ def all_at_least_time(output: Output) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
-def never_meet(left: Output, right: Output) -> str:
-    """Returns a hint where one side is at the least time and the other is not; else ""."""
-    least = {"left": all_at_least_time(left), "right": all_at_least_time(right)}
-    if set(least.values()) != {True, False}:
-        return ""
-    whole, other = sorted(least, key=lambda side: not least[side])
-    return (
-        f"join pairs what has one time: all of the {whole} side is at the least time, and the {other} side "
-        "has times of its own"
-    )
+class NeverMet(NamedTuple):
+    """The sides of a join of which rows of one have no pair.
+
+    Attributes:
+        whole: The side that is at the least time, 0 for the left one.
+        driven: Whether `main` chooses the times of the other side, so that its first rows may have pairs.
+    """
+
+    whole: int
+    driven: bool
+
+    @property
+    def other(self) -> int:
+        """The other side."""
+        return 1 - self.whole
+
+    def warn(self, cure: str, line: Line | None = None) -> None:
+        """Warns of the join.
+
+        Args:
+            cure: The methods to use instead.
+            line: The line of the join; None: the one that runs.
+        """
+        whole, other = SIDES[self.whole], SIDES[self.other]
+        times = "rows of the {} side come later" if self.driven else "the {} side has times of its own"
+        lost = "these have no pairs" if self.driven else "there are no pairs"
+        warn_usage(
+            f"join pairs what has one time: all of the {whole} side is at the least time, and "
+            f"{times.format(other)}, so {lost}: {cure}",
+            line,
+        )
+
+
+def never_meet(left: Output, right: Output) -> NeverMet | None:
+    """Finds out that one side of a join per time is at the least time, and the other is not."""
+    times = [times_of(left), times_of(right)]
+    for whole in (0, 1):
+        if times[whole] is Times.LEAST and times[1 - whole] in {Times.OWN, Times.DRIVEN}:
+            return NeverMet(whole, times[1 - whole] is Times.DRIVEN)
+    return None

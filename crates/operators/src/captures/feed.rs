@@ -17,8 +17,8 @@ use pointstamp_events::{Contents, Decoder, EncodedEvent, Item, Promise, Run, Sta
 use pointstamp_order::Point;
 
 use super::body::{self, Undecoded};
+use super::capture_file::KnownFile;
 use super::error::CaptureError;
-use super::known::KnownFile;
 use crate::batch::Batch;
 
 /// The number of bytes that a feed holds before a thread that adds more waits, unless the current event needs more.

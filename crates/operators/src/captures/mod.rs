@@ -10,13 +10,13 @@
 //! | `writer` | the capturing operator, and files as targets |
 //! | `queue` | captures in memory |
 //! | `feed` | the events of a capture, read as they are wanted |
-//! | `known` | files that may grow, and must not change otherwise |
+//! | `capture_file` | files that may grow, and must not change otherwise |
 //! | `replay` | the operator that plays captures |
 
 mod body;
+mod capture_file;
 mod error;
 mod feed;
-mod known;
 mod queue;
 mod replay;
 mod writer;

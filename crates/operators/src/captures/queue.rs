@@ -21,7 +21,7 @@ use pointstamp_order::Point;
 
 use crate::Error;
 use crate::batch::Batch;
-use crate::kept::{Entries, Entry, entries_of};
+use crate::checkpoint::{Entries, Entry, entries_of};
 
 /// The events of a stream on one worker, to be read from any thread. Clones share them.
 #[derive(Clone, Default)]

@@ -27,7 +27,7 @@ use super::feed::{Feed, Next};
 use super::queue::{Queue, Taken};
 use crate::Error;
 use crate::batch::Batch;
-use crate::kept::{Division, Entry, entries_of_state, keep};
+use crate::checkpoint::{Division, Entry, entries_of_state, keep};
 
 /// The most events of one capture that a run takes.
 const EVENTS: usize = 64;

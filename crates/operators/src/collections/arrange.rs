@@ -28,11 +28,11 @@ use pointstamp_engine::wakeups::Activator;
 use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::Cells;
 
-use super::follow::{Followers, Publisher};
-use super::fuel::{Allowance, instalment};
-use super::kept::{
+use super::checkpoint::{
     Beginning, Keeper, LentArrangement, Parts, is_restored, keeps_nothing_of_its_own, least,
 };
+use super::follow::{Followers, Publisher};
+use super::fuel::{Allowance, instalment};
 use super::memory::{Memory, caused};
 use super::route::{By, exchange};
 use super::sealed::Sealed;

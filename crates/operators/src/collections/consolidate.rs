@@ -14,7 +14,7 @@ use pointstamp_arrange::{Page, Rows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 
-use super::kept::{Beginning, Keeper, Parts};
+use super::checkpoint::{Beginning, Keeper, Parts};
 use super::memory::{Memory, caused};
 use super::route::{By, exchange};
 use super::staged::Run;

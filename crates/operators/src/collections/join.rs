@@ -21,8 +21,8 @@ use pointstamp_rows::expressions::Projection;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 use super::arrange::{Arranged, Arrangement};
+use super::checkpoint::{is_restored, keeps_nothing_of_its_own};
 use super::fuel::{Allowance, instalment};
-use super::kept::{is_restored, keeps_nothing_of_its_own};
 use super::memory::caused;
 use super::sealed::Sealed;
 use super::send;
@@ -35,16 +35,13 @@ use crate::typed::{Input, Output, Typed};
 pub enum JoinResult {
     /// `(key, (left, right))`.
     Pairs,
-    /// `(key, left)`; the first keys of both sides are shown to a function.
-    Left(FirstKeys),
+    /// `(key, left)`.
+    Left,
     /// The result of an expression over the three.
     Expression(Box<Projection>),
     /// The result of a function of the host, called for an instalment at once.
     Function(Box<dyn Combine>),
 }
-
-/// A function that sees the first key of each side of a join, once.
-pub type FirstKeys = Box<dyn FnMut(Row<'_>, Row<'_>) -> UserResult<()>>;
 
 /// A function of keys and two values, over many at once.
 pub trait Combine {
@@ -105,7 +102,6 @@ fn build<T: ScopeTime>(
         join,
         result,
         calls: Calls::default(),
-        keys: Some(Default::default()),
     };
     let mut allowance = Allowance::default();
     builder.build(move || {
@@ -120,8 +116,6 @@ struct Joining<T: ScopeTime> {
     join: Join<Cells, Cells, Cells, T, Capability>,
     result: JoinResult,
     calls: Calls,
-    /// The first key of each side, until both are known.
-    keys: Option<[Option<RowBuf>; 2]>,
 }
 
 impl<T: ScopeTime> Joining<T> {
@@ -130,13 +124,11 @@ impl<T: ScopeTime> Joining<T> {
         let mut came = false;
         while let Some((message, batch)) = left.next()? {
             let sealed = T::unseal(batch)?;
-            self.note_first_key(0, sealed.batch.first_key());
             self.join.push_left(&sealed, message.retain(0)?);
             came = true;
         }
         while let Some((message, batch)) = right.next()? {
             let sealed = T::unseal(batch)?;
-            self.note_first_key(1, sealed.batch.first_key());
             self.join.push_right(&sealed, message.retain(0)?);
             came = true;
         }
@@ -144,30 +136,7 @@ impl<T: ScopeTime> Joining<T> {
             &frontier_of(left.port().frontier().frontier()),
             &frontier_of(right.port().frontier().frontier()),
         );
-        self.check_keys()?;
         Ok(came)
-    }
-
-    /// Keeps the first key of a side.
-    fn note_first_key(&mut self, side: usize, key: Option<Row<'_>>) {
-        if let Some(first) = &mut self.keys
-            && first[side].is_none()
-        {
-            first[side] = key.map(RowBuf::of);
-        }
-    }
-
-    /// Shows the first keys to the function that checks them, as soon as both sides have one.
-    fn check_keys(&mut self) -> Result<(), BoxError> {
-        let Some([Some(left), Some(right)]) = &self.keys else {
-            return Ok(());
-        };
-        let seen = match &mut self.result {
-            JoinResult::Left(first_keys) => first_keys(left.get(), right.get()),
-            _ => Ok(()),
-        };
-        self.keys = None;
-        seen
     }
 
     /// Works for a while and sends the results; returns whether more waits.
@@ -181,7 +150,7 @@ impl<T: ScopeTime> Joining<T> {
                 let values = inner.pair(left, right);
                 builder.push_pair(key, values, &time.point(), diff);
             }),
-            JoinResult::Left(_) => self.join.work(&mut fuel, |key, left, _, time, diff| {
+            JoinResult::Left => self.join.work(&mut fuel, |key, left, _, time, diff| {
                 builder.push_pair(key, left, &time.point(), diff);
             }),
             JoinResult::Expression(fields) => {

@@ -11,6 +11,7 @@
 //! * [`consolidate()`]: the updates of each time added up.
 
 mod arrange;
+mod checkpoint;
 pub mod columns;
 mod consolidate;
 mod entered;
@@ -19,7 +20,6 @@ mod follow;
 mod fuel;
 mod import;
 mod join;
-mod kept;
 mod labels;
 mod memory;
 mod project;
@@ -47,7 +47,7 @@ pub use arrange::{Arranged, Arrangement, Form, Keeps, Size, arrange};
 pub use consolidate::consolidate;
 pub use exotic::Exotic;
 pub use fuel::set_fuel;
-pub use join::{Combine, FirstKeys, JoinResult};
+pub use join::{Combine, JoinResult};
 pub use labels::{by_magnitude, hashed};
 pub use project::{check_pairs, filter, negate, project};
 pub use reduce::Reducer;

@@ -19,9 +19,11 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_rows::Cells;
 
 use super::arrange::{Arranged, Arrangement, Form, Keeps, let_go, map_arranged};
+use super::checkpoint::{
+    Beginning, Keeper, LentArrangement, Parts, capabilities, least, unreadable,
+};
 use super::follow::{Followers, Publisher};
 use super::fuel::{Allowance, instalment};
-use super::kept::{Beginning, Keeper, LentArrangement, Parts, capabilities, least, unreadable};
 use super::memory::{Memory, caused};
 use super::sealed::Sealed;
 use super::staged::{delayed, hold};

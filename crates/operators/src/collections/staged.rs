@@ -16,8 +16,8 @@ use pointstamp_engine::operator::Restored;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_order::{Antichain, PartialOrder, Point};
 
-pub(crate) use super::kept::Run;
-use super::kept::{Parts as Kept, capabilities};
+pub(crate) use super::checkpoint::Run;
+use super::checkpoint::{Parts as StateParts, capabilities};
 use super::memory::caused;
 use super::time::ScopeTime;
 use crate::Error;
@@ -45,7 +45,10 @@ impl<T: ScopeTime> Staged<T> {
     }
 
     /// Restores the updates of a checkpoint.
-    pub(crate) fn restored(restored: &mut Restored, parts: &mut Kept<T>) -> Result<Self, Error> {
+    pub(crate) fn restored(
+        restored: &mut Restored,
+        parts: &mut StateParts<T>,
+    ) -> Result<Self, Error> {
         let batcher = Batcher::restored(parts.upper.clone(), std::mem::take(&mut parts.staged));
         Ok(Staged {
             capabilities: capabilities(restored, batcher.frontier())?,

@@ -12,8 +12,8 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::Restored;
 use pointstamp_order::{Antichain, Point};
 
+use super::checkpoint::Parts as StateParts;
 use super::fuel::{MOST, fuel};
-use super::kept::Parts as Kept;
 use super::route::{By, not_a_pair};
 use super::staged::{Parts, Staged, Waiting};
 use super::time::{ScopeTime, frontier_of};
@@ -52,7 +52,7 @@ impl<T: ScopeTime> Staging<T> {
     pub(crate) fn restore(
         &mut self,
         restored: &mut Restored,
-        parts: &mut Kept<T>,
+        parts: &mut StateParts<T>,
     ) -> Result<(), Error> {
         self.staged = Staged::restored(restored, parts)?;
         self.frontier = parts.upper.iter().map(T::point).collect();

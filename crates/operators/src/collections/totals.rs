@@ -17,8 +17,8 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_rows::{Cells, RowBuf};
 
 use super::arrange::Arrangement;
+use super::checkpoint::{is_restored, keeps_nothing_of_its_own};
 use super::fuel::{Allowance, instalment};
-use super::kept::{is_restored, keeps_nothing_of_its_own};
 use super::memory::caused;
 use super::sealed::Sealed;
 use super::send;

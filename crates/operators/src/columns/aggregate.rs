@@ -17,7 +17,7 @@ use pointstamp_engine::pact::Pact;
 use super::route::{by_columns, placed};
 use crate::Error;
 use crate::batch::Batch;
-use crate::kept::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, Entry, Restored, keep};
 use crate::per_time::PerTime;
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use pointstamp_columnar::event_time::times_of;
 use pointstamp_columnar::join;
 use pointstamp_columnar::kernel::Kernel;
-use pointstamp_columnar::picked::rows_where;
+use pointstamp_columnar::selection::rows_where;
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
@@ -22,7 +22,7 @@ use pointstamp_order::Point;
 use super::event_time::{bound_of, frontier_of, instant, latest_of};
 use crate::Error;
 use crate::batch::Batch;
-use crate::kept::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, Entry, Restored, keep};
 use crate::typed::{Input, Output, Typed};
 
 /// A kernel that an operator feeds and that the host may list. Nobody keeps the lock while it waits for something else.

@@ -17,7 +17,7 @@ use pointstamp_order::{PartialOrder, Point};
 use super::outbox::Outbox;
 use super::route::placed;
 use crate::Error;
-use crate::kept::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, Entry, Restored, keep};
 use crate::per_time::PerTime;
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;
@@ -193,6 +193,14 @@ type Joins = Rc<RefCell<PerTime<(Capability, JoinPerTime)>>>;
 
 const SIDES: [(u64, Side); 2] = [(0, Side::Left), (1, Side::Right)];
 
+/// A function that is called once, for the first rows of a side of a join that are not at the least time.
+pub struct Later {
+    /// The side.
+    pub side: Side,
+    /// The function.
+    pub call: Box<dyn FnOnce() -> UserResult<()>>,
+}
+
 /// Joins the rows of two streams with equal keys and times, when a time has closed; the rows of a side are exchanged by key
 /// unless they are in place, as `in_place` says of each side.
 ///
@@ -204,6 +212,7 @@ pub fn join(
     right: &Typed<RecordBatch>,
     settings: Settings,
     in_place: [bool; 2],
+    mut later: Option<Later>,
 ) -> Result<Typed<RecordBatch>, Error> {
     let builder = left.scope().operator("join")?;
     let pact = |side| {
@@ -249,6 +258,10 @@ pub fn join(
         let mut times = times.borrow_mut();
         for (input, side) in [(&left, Side::Left), (&right, Side::Right)] {
             while let Some((message, batch)) = input.next()? {
+                let is_least = message.time().coords().iter().all(|&turn| turn == 0);
+                if let Some(later) = later.take_if(|later| later.side == side && !is_least) {
+                    (later.call)()?;
+                }
                 let (_, join) = times.at(message.time(), || {
                     Ok::<_, BoxError>((message.retain(0)?, JoinPerTime::new(&settings)?))
                 })?;

@@ -26,7 +26,7 @@ mod windows;
 pub use aggregate::aggregate;
 pub use event_time::{delay, own_times_schema, with_own_times};
 pub use in_time::{InTime, Keeper, Ran, Shared, SideInput, shared};
-pub use keyed::{distinct, distinct_so_far, join, join_so_far};
+pub use keyed::{Later, distinct, distinct_so_far, join, join_so_far};
 pub use movement::{exchange, partition};
 pub use outbox::Outbox;
 pub use route::{by_columns, by_groups_of_columns, placed};

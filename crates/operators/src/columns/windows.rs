@@ -14,7 +14,7 @@ use pointstamp_order::Point;
 use super::event_time::{bound_of, frontier_of, instant, latest_of};
 use super::route::placed;
 use crate::Error;
-use crate::kept::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, Entry, Restored, keep};
 use crate::typed::{Input, Typed};
 use crate::unary::Unary;
 

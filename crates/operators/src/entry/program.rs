@@ -383,7 +383,7 @@ impl Step {
             Step::Join(a, b, joined) => {
                 let result = match joined {
                     Joined::Pairs => JoinResult::Pairs,
-                    Joined::Left => JoinResult::Left(Box::new(|_, _| Ok(()))),
+                    Joined::Left => JoinResult::Left,
                     Joined::Expression => JoinResult::Expression(Box::new(Projection::new(
                         tuple([Expr::Source(Source::Right), Expr::Source(Source::Key)]),
                         Nulls::Value,
@@ -401,8 +401,8 @@ impl Step {
                 let inner = scope.nested("inner", *deeper)?;
                 let other = Typed::assume(inner.enter(made[*b].stream())?);
                 let entered = outer.enter(&inner)?;
-                let result = JoinResult::Left(Box::new(|_, _| Ok(())));
-                let joined = entered.join(&arrange(&other, By::Key, "arrange")?, result, "join")?;
+                let other = arrange(&other, By::Key, "arrange")?;
+                let joined = entered.join(&other, JoinResult::Left, "join")?;
                 let left = scope_left(scope, &inner, &joined)?;
                 inner.close();
                 Ok(left)

@@ -1,6 +1,5 @@
 //! Records and updates that operators refuse: with the error, the record, and the operator that it is of.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use pointstamp_arrange::{Error as KernelError, Lists, Overflow};
@@ -12,7 +11,7 @@ use pointstamp_order::{Point, Summary};
 use pointstamp_progress::Mode;
 use pointstamp_rows::expressions::{Expr, Failure, Nulls, Op, Projection, Source};
 use pointstamp_rows::terms::{self, tag};
-use pointstamp_rows::{Cells, Row, RowBuf};
+use pointstamp_rows::{Cells, RowBuf};
 use std::sync::Arc;
 
 use super::support::Place;
@@ -258,12 +257,6 @@ fn functions_of_the_host_that_fail() {
         (operator.as_str(), cause.to_string().as_str()),
         ("join", "combine")
     );
-    let keys: fn() -> JoinResult = || JoinResult::Left(Box::new(|_, _| Err("keys".into())));
-    let (operator, cause) = failure(1, &rows, &joined(keys));
-    assert_eq!(
-        (operator.as_str(), cause.to_string().as_str()),
-        ("join", "keys")
-    );
     let (operator, cause) = failure(1, &rows, &|of| {
         let fails = |_: &Cells, _: &Lists<Cells>, _: &mut Lists<Cells>| {
             Err::<(), _>(KernelError::Caller("reducer".into()))
@@ -276,38 +269,6 @@ fn functions_of_the_host_that_fail() {
         (operator.as_str(), cause.to_string().as_str()),
         ("reduce", "reducer")
     );
-}
-
-#[test]
-fn the_first_keys_of_both_sides_are_shown_once() {
-    let seen = Place::Threads(1).run(|worker| {
-        let (input, seen) = (Input::new(), Rc::new(RefCell::new(Vec::new())));
-        worker.dataflow("keys", 1, |scope| {
-            let updates = Typed::assume(input.attach(scope)?);
-            let arranged = arrange(&updates, By::Key, "arrange").map_err(ended)?;
-            let shown = Rc::clone(&seen);
-            let keys = JoinResult::Left(Box::new(move |left: Row<'_>, right: Row<'_>| {
-                assert!(left.is(right));
-                shown.borrow_mut().push(Value::of(left));
-                Ok(())
-            }));
-            collect(
-                &arranged.join(&arranged, keys, "join").map_err(ended)?,
-                |_| (),
-            )
-        })?;
-        let (mut builder, at) = (Builder::default(), Point::from([0]));
-        for key in 1..5 {
-            builder.push(pair(key, 0).get(), &at, 1);
-        }
-        input
-            .send(Batch::Updates(builder.finish(&at)))
-            .map_err(|_| EngineError::Closed)?;
-        input.close();
-        worker.run()?;
-        Ok(seen.take())
-    });
-    assert_eq!(seen, [[Value::Number(1.0)]]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::as_of::AsOf;
 use pointstamp_columnar::in_time::Terms;
 use pointstamp_columnar::interval::Interval;
-use pointstamp_columnar::join::Side;
+use pointstamp_columnar::join::{How, Side};
 use pointstamp_columnar::kernel::Kernel;
 use pointstamp_columnar::open_windows::OpenWindows;
 use pointstamp_columnar::running::Running;
@@ -21,7 +21,9 @@ use pointstamp_operators::{Error, Typed};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
-use crate::program::{Found, Row, Sent, Shape, all, batch, rows_of, run, schema, sent, shapes};
+use crate::program::{
+    Found, HOWS, Row, Sent, Shape, all, batch, rows_of, run, schema, sent, shapes,
+};
 
 type Cells = Vec<Option<i64>>;
 
@@ -43,10 +45,10 @@ fn in_order(input: &[Sent]) -> Vec<Row> {
     rows
 }
 
-fn terms(outer: [bool; 2], joined: Option<&str>) -> Terms {
+fn terms(how: How, joined: Option<&str>) -> Terms {
     let schema = schema();
     let joined = joined.map(str::to_owned);
-    Terms::new(&schema, &schema, &["k"], ["at", "at"], outer, "_r", joined)
+    Terms::new(&schema, &schema, &["k"], ["at", "at"], how, "_r", joined)
         .expect("the columns are there")
 }
 
@@ -102,26 +104,44 @@ fn pair(left: Option<&Row>, right: Option<&Row>) -> Cells {
     [vec![key], of(ours).to_vec(), of(theirs).to_vec()].concat()
 }
 
-/// Returns the pairs of rows with one key that match, and the rows without a match of the sides that come without one.
+/// Returns the number of a result's columns that come from the sides.
+fn width(how: How) -> usize {
+    if matches!(how, How::Semi | How::Anti) {
+        3
+    } else {
+        5
+    }
+}
+
+/// Returns the rows of a join of rows with one key that match.
 fn matched(
     [left, right]: [&[Row]; 2],
-    outer: [bool; 2],
+    how: How,
     is_match: impl Fn(&Row, &Row) -> bool,
 ) -> Vec<Cells> {
     let is_pair =
         |one: &Row, other: &Row| one.0.is_some() && one.0 == other.0 && is_match(one, other);
+    let is_alone = |one: &Row| !right.iter().any(|other| is_pair(one, other));
+    if matches!(how, How::Semi | How::Anti) {
+        let found = left
+            .iter()
+            .filter(|one| is_alone(one) == (how == How::Anti));
+        return sorted(
+            found
+                .map(|one| pair(Some(one), None)[..width(how)].to_vec())
+                .collect(),
+        );
+    }
     let mut pairs = Vec::new();
     for one in left {
         let others = right.iter().filter(|other| is_pair(one, other));
         pairs.extend(others.map(|other| pair(Some(one), Some(other))));
     }
-    if outer[0] {
-        let alone = left
-            .iter()
-            .filter(|one| !right.iter().any(|other| is_pair(one, other)));
+    if matches!(how, How::Left | How::Full) {
+        let alone = left.iter().filter(|one| is_alone(one));
         pairs.extend(alone.map(|one| pair(Some(one), None)));
     }
-    if outer[1] {
+    if matches!(how, How::Right | How::Full) {
         let alone = right
             .iter()
             .filter(|other| !left.iter().any(|one| is_pair(one, other)));
@@ -162,20 +182,20 @@ proptest! {
         shape in shapes(),
         left in sent(1),
         right in sent(1),
-        (lower, width) in (-9_i64..9, 0_i64..12),
-        outer in any::<[bool; 2]>(),
+        (lower, span) in (-9_i64..9, 0_i64..12),
+        how in prop::sample::select(&HOWS[..]),
     ) {
-        let upper = lower + width;
+        let upper = lower + span;
         let inputs = [left, right];
         let found = fed(shape, &inputs, || {
-            let terms = terms(outer, Some("joined"));
+            let terms = terms(how, Some("joined"));
             Interval::new(&schema(), &schema(), terms, (lower, upper)).expect("it has its columns")
         });
         let sides = [in_order(&inputs[0]), in_order(&inputs[1])];
         let near = |one: &Row, other: &Row| (lower..=upper).contains(&(other.2 - one.2));
-        let expected = matched([&sides[0], &sides[1]], outer, near);
-        prop_assert_eq!(cells(&found, 5), expected);
-        prop_assert!(tell_later(&found, 5));
+        let expected = matched([&sides[0], &sides[1]], how, near);
+        prop_assert_eq!(cells(&found, width(how)), expected);
+        prop_assert!(tell_later(&found, width(how)));
     }
 
     #[test]
@@ -188,7 +208,7 @@ proptest! {
     ) {
         let inputs = [apart(left), apart(right)];
         let found = fed(shape, &inputs, || {
-            AsOf::new(&schema(), &schema(), terms([outer, false], None), within, None)
+            AsOf::new(&schema(), &schema(), terms(if outer { How::Left } else { How::Inner }, None), within, None)
                 .expect("it has its columns")
         });
         let sides = [in_order(&inputs[0]), in_order(&inputs[1])];
@@ -206,47 +226,66 @@ proptest! {
 
     #[test]
     fn rows_of_one_window_are_paired(
-        shape in shapes(), left in sent(1), right in sent(1), length in 1_i64..15
+        shape in shapes(),
+        left in sent(1),
+        right in sent(1),
+        length in 1_i64..15,
+        how in prop::sample::select(&HOWS[..]),
     ) {
         let inputs = [left, right];
         let layout = Layout { length, every: length, offset: 0 };
         let found = fed(shape, &inputs, || {
-            let terms = terms([false, false], None);
+            let terms = terms(how, None);
             WindowJoin::new(&schema(), &schema(), terms, Kind::Aligned(layout)).expect("it has its columns")
         });
         let sides = [in_order(&inputs[0]), in_order(&inputs[1])];
         let together = |one: &Row, other: &Row| one.2 / length == other.2 / length;
-        let expected = matched([&sides[0], &sides[1]], [false, false], together);
-        prop_assert_eq!(cells(&found, 5), expected);
+        let expected = matched([&sides[0], &sides[1]], how, together);
+        prop_assert_eq!(cells(&found, width(how)), expected);
         for (_, time, row) in &found {
-            prop_assert_eq!(row[6], time.last().map(|last| last.cast_signed() + 1));
+            prop_assert_eq!(row[width(how) + 1], time.last().map(|last| last.cast_signed() + 1));
         }
     }
 
     #[test]
     fn rows_of_one_session_are_paired(
-        shape in shapes(), left in sent(1), right in sent(1), gap in 1_i64..8
+        shape in shapes(),
+        left in sent(1),
+        right in sent(1),
+        gap in 1_i64..8,
+        how in prop::sample::select(&HOWS[..]),
     ) {
         let inputs = [left, right];
         let found = fed(shape, &inputs, || {
-            let terms = terms([false, false], None);
+            let terms = terms(how, None);
             WindowJoin::new(&schema(), &schema(), terms, Kind::Sessions(gap)).expect("it has its columns")
         });
         let sides = [in_order(&inputs[0]), in_order(&inputs[1])];
         let mut rows = sides.concat();
+        rows.retain(|row| row.0.is_some());
         rows.sort_by_key(|row| row.2);
         let mut expected = Vec::new();
+        let mut expect = |rows: [&[Row]; 2], ends: [i64; 2]| {
+            for cells in matched(rows, how, |_, _| true) {
+                expected.push([cells, vec![Some(ends[0]), Some(ends[1] + gap)]].concat());
+            }
+        };
+        // A row without a key is a session of its own.
+        for row in sides[0].iter().filter(|row| row.0.is_none()) {
+            expect([&[*row], &[]], [row.2, row.2]);
+        }
+        for row in sides[1].iter().filter(|row| row.0.is_none()) {
+            expect([&[], &[*row]], [row.2, row.2]);
+        }
         for session in sessions(&rows, gap) {
             let ends = [session[0].2, session[session.len() - 1].2];
             let of = |side: &[Row]| -> Vec<Row> {
                 let own = side.iter().filter(|row| row.0 == session[0].0);
                 own.filter(|row| (ends[0]..=ends[1]).contains(&row.2)).copied().collect()
             };
-            for cells in matched([&of(&sides[0]), &of(&sides[1])], [false, false], |_, _| true) {
-                expected.push([cells, vec![Some(ends[0]), Some(ends[1] + gap)]].concat());
-            }
+            expect([&of(&sides[0]), &of(&sides[1])], ends);
         }
-        prop_assert_eq!(cells(&found, 7), sorted(expected));
+        prop_assert_eq!(cells(&found, width(how) + 2), sorted(expected));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
-use pointstamp_columnar::join::Plan;
-use pointstamp_columnar::join_per_time::{How, Settings};
+use pointstamp_columnar::join::{How, Plan};
+use pointstamp_columnar::join_per_time::Settings;
 use pointstamp_operators::columns::{distinct, distinct_so_far, exchange, join, join_so_far};
 use pointstamp_order::{PartialOrder, Point};
 use pointstamp_testkit::cases;
 use proptest::prelude::*;
 
-use crate::program::{Found, Row, Sent, all, run, schema, sent, shapes, sorted};
+use crate::program::{Found, HOWS, Row, Sent, all, run, schema, sent, shapes, sorted};
 
 /// A key at a time.
 type Keyed = (Vec<u64>, Option<i64>);
@@ -62,15 +62,6 @@ fn pairs(left: &[Sent], right: &[Sent]) -> Pairs {
     pairs.sort();
     pairs
 }
-
-const HOWS: [How; 6] = [
-    How::Inner,
-    How::Left,
-    How::Right,
-    How::Full,
-    How::Semi,
-    How::Anti,
-];
 
 /// Returns the rows of a join of the rows of each time.
 fn joined(left: &[Sent], right: &[Sent], how: How) -> Pairs {
@@ -136,7 +127,7 @@ proptest! {
         let made = run(shape, 2, &inputs, |streams| {
             let settings = Settings::new(&schema(), &schema(), &["k"], "_r", HOWS[how])?;
             let left = if in_place { exchange(&streams[0], &[0])? } else { streams[0].clone() };
-            Ok(vec![join(&left, &streams[1], settings, [in_place, false])?])
+            Ok(vec![join(&left, &streams[1], settings, [in_place, false], None)?])
         });
         prop_assert_eq!(sorted(&made[0]), joined(&inputs[0], &inputs[1], HOWS[how]));
     }

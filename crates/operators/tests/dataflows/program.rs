@@ -10,6 +10,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pointstamp_columnar::join::How;
 use pointstamp_engine::cluster::{Cluster, HIGH_WATER};
 use pointstamp_engine::error::{BoxError, Error as EngineError};
 use pointstamp_engine::execute::run_workers;
@@ -26,6 +27,16 @@ pub(crate) type Shape = (usize, usize);
 
 /// The shapes on which every program gives the same rows.
 pub(crate) const SHAPES: [Shape; 5] = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1)];
+
+/// The kinds of joins.
+pub(crate) const HOWS: [How; 6] = [
+    How::Inner,
+    How::Left,
+    How::Right,
+    How::Full,
+    How::Semi,
+    How::Anti,
+];
 
 /// A row: its key, its value, and its event time.
 pub(crate) type Row = (Option<i64>, i64, i64);

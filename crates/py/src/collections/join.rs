@@ -7,7 +7,7 @@ use pointstamp_rows::expressions::{Expr, Nulls, Projection, Source};
 use pointstamp_rows::{Cells, Row, RowBuf};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyList;
 
 use super::arrange::Arrangement;
 use super::expression::expr_of;
@@ -16,7 +16,7 @@ use super::values::{FromPython, ToPython};
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::kinds::JoinKind;
-use crate::raised::{Raised, shown};
+use crate::raised::Raised;
 use crate::stream::Stream;
 use crate::tools::Tools;
 
@@ -33,13 +33,7 @@ pub(crate) fn join_arranged(
 ) -> PyResult<Stream> {
     let result = match (kind, function) {
         (JoinKind::Pairs, None) => JoinResult::Pairs,
-        (JoinKind::Left, None) => {
-            let name = name.to_owned();
-            JoinResult::Left(Box::new(move |left, right| {
-                attached(|py| warn_of_pairs(py, left, right))
-                    .map_err(|error| Raised::by(&name, error))
-            }))
-        }
+        (JoinKind::Left, None) => JoinResult::Left,
         (JoinKind::Fields, Some(fields)) => {
             let fields = joined(fields.bind(py))?;
             JoinResult::Expression(Box::new(Projection::new(fields, Nulls::Value)))
@@ -71,29 +65,6 @@ fn joined(fields: &Bound<'_, PyAny>) -> PyResult<Expr> {
     expr_of(fields)?
         .resolved(&[Source::Key, Source::Left, Source::Right], &[])
         .map_err(|error| unresolved(&error))
-}
-
-/// Warns where the right side has a pair as a record and the left side the first of such a pair: pairs instead of
-/// keys match nothing. A program may have keys of both kinds, so that this is no error.
-fn warn_of_pairs(py: Python<'_>, left: Row<'_>, right: Row<'_>) -> PyResult<()> {
-    let (left, right) = (left.decode(py)?, right.decode(py)?);
-    let Ok(pair) = right.cast::<PyTuple>() else {
-        return Ok(());
-    };
-    if left.is_instance_of::<PyTuple>() || pair.len() != 2 {
-        return Ok(());
-    }
-    if !pair.get_item(0)?.get_type().is(left.get_type()) {
-        return Ok(());
-    }
-    let message = format!(
-        "semijoin and antijoin take a collection of keys, such as {}, and got the pair {}, which is no key of the left \
-         side: pass keys.map(lambda pair: pair[0])",
-        shown(&left),
-        shown(&right)
-    );
-    let warn = py.import("pointstamp._validation")?.getattr("warn_usage")?;
-    warn.call1((message,)).map(drop)
 }
 
 /// A function of a key and two values.

@@ -24,30 +24,31 @@ use crate::activator::Activator;
 use crate::bound::ThreadBound;
 use crate::errors::{GraphError, IntoException};
 use crate::gil::{Held, attached, detached};
+use crate::kinds::How;
 use crate::operator::Retention;
 use crate::raised::Raised;
 use crate::stream::Stream;
 
-/// The settings of joins in time: the sides' schemas, the key, the columns of times, the sides that are sent
-/// without a match, and names.
+/// The settings of joins in time: the sides' schemas, the key, the columns of times, the rows of the result, and
+/// names.
 type Given<'py> = (
     PyRef<'py, Schema>,
     PyRef<'py, Schema>,
     Vec<String>,
     (String, String),
-    (bool, bool),
+    How,
     String,
     Option<String>,
 );
 
 fn terms(given: &Given<'_>) -> Result<Terms, Error> {
-    let (left, right, on, times, outer, suffix, joined) = given;
+    let (left, right, on, times, how, suffix, joined) = given;
     Terms::new(
         &left.schema,
         &right.schema,
         on,
         [&times.0, &times.1],
-        [outer.0, outer.1],
+        (*how).into(),
         suffix,
         joined.clone(),
     )

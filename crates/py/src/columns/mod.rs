@@ -9,5 +9,5 @@ pub(crate) mod input;
 pub(crate) mod kernel;
 pub(crate) mod map;
 pub(crate) mod operators;
-pub(crate) mod picked;
 pub(crate) mod schema;
+pub(crate) mod selection;

@@ -1,4 +1,4 @@
-//! Operators over columns, as `pointstamp.ArrowStream` calls them. They never call Python.
+//! Operators over columns, as `pointstamp.ArrowStream` calls them. They call Python only for a warning.
 
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::event_time::time_column;
@@ -10,7 +10,9 @@ use pyo3::prelude::*;
 
 use super::schema::Schema;
 use crate::errors::IntoException;
+use crate::gil::attached;
 use crate::kinds::How;
+use crate::raised::Raised;
 use crate::stream::Stream;
 
 /// The name of a column of a result, the column that it is computed of, and the function.
@@ -99,6 +101,7 @@ pub(crate) fn join_columns(
     suffix: &str,
     how: How,
     in_place: (bool, bool),
+    later: Option<(bool, Py<PyAny>)>,
 ) -> PyResult<Stream> {
     let settings = Settings::new(
         &schema.schema,
@@ -109,7 +112,12 @@ pub(crate) fn join_columns(
     );
     let settings = settings.map_err(IntoException::into_exception)?;
     let (left, right) = (stream.typed()?, other.typed()?);
-    stream.made(columns::join(&left, &right, settings, in_place.into()))
+    let later = later.map(|(of_right, function)| columns::Later {
+        side: if of_right { Side::Right } else { Side::Left },
+        call: Box::new(move || attached(|py| function.call0(py).map(drop)).map_err(Raised::here)),
+    });
+    let in_place = in_place.into();
+    stream.made(columns::join(&left, &right, settings, in_place, later))
 }
 
 /// Pairs of rows of two streams with equal keys, across times; each side is exchanged unless `in_place`.

@@ -12,7 +12,7 @@ use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
 use pointstamp_engine::payload::Payload;
-use pointstamp_operators::kept::{Division, Entry, Restored, keep};
+use pointstamp_operators::checkpoint::{Division, Entry, Restored, keep};
 use pointstamp_operators::{Error, Input, Output, PerTime, Unary};
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -14,7 +14,7 @@ use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
 use pointstamp_engine::pact::Pact;
-use pointstamp_operators::kept::{Division, Entry, Restored, keep};
+use pointstamp_operators::checkpoint::{Division, Entry, Restored, keep};
 use pointstamp_operators::{Error, Input, Output, PerTime, Unary};
 use pointstamp_order::worker_of_hash;
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::OperatorBuilder;
-use pointstamp_operators::kept::{Division, Entry, Restored, keep};
+use pointstamp_operators::checkpoint::{Division, Entry, Restored, keep};
 use pointstamp_operators::{Error, Input, Output, PerTime};
 use pointstamp_order::{Point, worker_of_hash};
 use pyo3::prelude::*;

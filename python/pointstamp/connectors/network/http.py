@@ -302,7 +302,10 @@ class _Document(_Reader):
         response = self._ask(headers)
         tag = response.headers.get("etag") or response.headers.get("last-modified")
         if (self.begun or self._is_known) and tag != self._tag:
-            raise PointstampError(f"{self.name} has changed while it was read, at offset {offset}")
+            raise PointstampError(
+                f"{self.name} has changed while it was read, at offset {offset}: without an offset the new "
+                "document is read from its beginning"
+            )
         self._tag, self._is_known = tag, True
         self._skip = offset if response.status_code == 200 else 0
         if response.status_code == 416:  # nothing is left
@@ -314,7 +317,10 @@ class _Document(_Reader):
         data = self._more()
         if data is None:
             if self._skip:
-                raise PointstampError(f"{self.name} is shorter than where it was to be read on")
+                raise PointstampError(
+                    f"{self.name} ends {self._skip} bytes before the offset at which it was to be read on: "
+                    "without an offset it is read from its beginning"
+                )
             self._ended, self.reconnect = True, False
             return self._lines.rest()
         skipped = min(self._skip, len(data))
@@ -361,7 +367,10 @@ class _Events(_Reader):
             return
         kind = response.headers.get("content-type", "").partition(";")[0].strip()
         if kind != "text/event-stream":
-            raise PointstampError(f"{self.name} answers {kind or 'without a type'}, not text/event-stream")
+            raise PointstampError(
+                f"{self.name} answers with {kind or 'no content type'}, and a stream of events is "
+                "text/event-stream: correct the URL, or read a document by HTTPLineSource"
+            )
 
     def _receive(self) -> list[Any] | None:
         if self._wrong is not None:

@@ -371,7 +371,10 @@ class _Reader(PartitionReader[str]):
 
     def seek(self, offset: Any) -> None:
         if offset is not None:
-            raise PointstampError(f"{self._name} is sent everything once, and cannot resume at {offset!r}")
+            raise PointstampError(
+                f"{self._name} is sent its data once, so that it cannot be read from offset {offset!r}: "
+                "leave it out of offsets="
+            )
 
     def close(self) -> None:
         if self._closed.is_set():

@@ -156,7 +156,10 @@ class ConnectionReader(PartitionReader[Any]):
     def seek(self, offset: Any) -> None:
         """Refuses any offset."""
         if offset is not None:
-            raise PointstampError(f"{self.name} sends everything once, and cannot resume at {offset!r}")
+            raise PointstampError(
+                f"{self.name} sends its data once, so that it cannot be read from offset {offset!r}: leave "
+                "it out of offsets="
+            )
 
     def close(self) -> None:
         """Closes the connection, and ends a thread that waits for it."""
@@ -184,7 +187,8 @@ class ConnectionReader(PartitionReader[Any]):
         self._since = now if self._since is None else self._since
         if now - self._since > self._patience:
             raise PointstampError(
-                f"there was no connection to {self.name} for {self._patience:g} seconds"
+                f"there was no connection to {self.name} for {self._patience:g} seconds: see whether the "
+                "server runs, or give the source a longer patience="
             ) from cause
         self.closed.wait(self._pause * random.uniform(0.5, 1))  # not all readers at once
         self._pause = min(2 * self._pause, LONGEST)

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{Field, Schema};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::from_physical;
-use pointstamp_columnar::picked::rows_where;
+use pointstamp_columnar::selection::rows_where;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
 use super::kernels::{Scalar, plainly};

@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::DataType;
-use pointstamp_columnar::picked;
+use pointstamp_columnar::selection;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -44,7 +44,7 @@ pub(crate) fn rows_where<'py>(
     let rows = one(batch)?;
     let condition = column(condition, &DataType::Boolean)?;
     let condition: &BooleanArray = condition.as_boolean();
-    let found = detached(py, || picked::rows_where(&rows, condition));
+    let found = detached(py, || selection::rows_where(&rows, condition));
     export_batch(py, &found.map_err(IntoException::into_exception)?)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn rows_at<'py>(
     let rows = one(batch)?;
     let places = column(places, &DataType::UInt32)?;
     let found = detached(py, || {
-        picked::rows_at(&rows, places.as_primitive::<UInt32Type>())
+        selection::rows_at(&rows, places.as_primitive::<UInt32Type>())
     });
     export_batch(py, &found.map_err(IntoException::into_exception)?)
 }
@@ -67,7 +67,7 @@ pub(crate) fn rows_at<'py>(
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "what pyo3 hands over")]
 pub(crate) fn order_columns(schema: &Schema, names: Vec<String>) -> PyResult<Vec<usize>> {
-    picked::order_columns(&schema.schema, &names).map_err(IntoException::into_exception)
+    selection::order_columns(&schema.schema, &names).map_err(IntoException::into_exception)
 }
 
 /// The rows of batches of one schema in the order of some columns.
@@ -80,7 +80,7 @@ pub(crate) fn rows_in_order<'py>(
     descending: bool,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let batches = batches.iter().map(one).collect::<PyResult<Vec<_>>>()?;
-    let found = detached(py, || picked::rows_in_order(&batches, &by, descending));
+    let found = detached(py, || selection::rows_in_order(&batches, &by, descending));
     exported(py, &found.map_err(IntoException::into_exception)?)
 }
 
@@ -91,6 +91,6 @@ pub(crate) fn without_views<'py>(
     batch: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = one(batch)?;
-    let found = detached(py, || picked::without_views(&rows));
+    let found = detached(py, || selection::without_views(&rows));
     export_batch(py, &found.map_err(IntoException::into_exception)?)
 }

@@ -259,14 +259,14 @@ impl Host for PythonHost {
 }
 
 /// The driver of one worker.
-pub(crate) struct Driver {
+pub(crate) struct WorkerLoop {
     engine: ThreadBound<EngineWorker<Batch>>,
     host: ThreadBound<Rc<PythonHost>>,
     /// The worker's part in checkpoints, where some are made.
     recording: OnceLock<ThreadBound<Rc<EngineRecording<Batch>>>>,
 }
 
-impl Driver {
+impl WorkerLoop {
     pub(crate) fn new(
         home: &Arc<Home>,
         engine: EngineWorker<Batch>,
@@ -274,7 +274,7 @@ impl Driver {
     ) -> Arc<Self> {
         host.engine.replace(Some(engine.clone()));
         home.latest().get_or_init(|| engine.latest());
-        Arc::new(Driver {
+        Arc::new(WorkerLoop {
             engine: ThreadBound::new(home, engine),
             host: ThreadBound::new(home, Rc::clone(host)),
             recording: OnceLock::new(),

@@ -1,6 +1,6 @@
 //! The state of running functions for each key, and their results after each row.
 //!
-//! Owns [`Known`], the state of one function of a column for keys by number. The rules are those of aggregations: nulls are
+//! Owns [`RunningStates`], the state of one function of a column for keys by number. The rules are those of aggregations: nulls are
 //! skipped, NaN is the greatest number, and a sum that its type cannot hold is an error.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::error::{Beyond, Error};
 use crate::floats::canonical;
 
 /// The running state of one function of a column, by key number.
-pub(crate) enum Known {
+pub(crate) enum RunningStates {
     /// Numbers of values that are not null, or of rows. Whether of rows.
     Count(Vec<i64>, bool),
     /// Sums of integers: unsigned ones are kept as signed ones of the same bits. The flag says whether they
@@ -29,7 +29,7 @@ pub(crate) enum Known {
     Extreme(Vec<Option<Box<[u8]>>>, RowConverter, bool),
 }
 
-impl Known {
+impl RunningStates {
     pub(crate) fn new(function: &str, column: &str, data_type: &DataType) -> Result<Self, Error> {
         let refused = |aggregation| Error::Unaggregable {
             aggregation,
@@ -39,15 +39,15 @@ impl Known {
         let plain = plain_type(data_type);
         let numeric = plain.is_integer() || plain.is_floating() || plain == DataType::Boolean;
         Ok(match function {
-            "count" | "rows" => Known::Count(Vec::new(), function == "rows"),
-            "sum" if plain.is_floating() => Known::Floats(Vec::new()),
-            "sum" if numeric => Known::Sum(Vec::new(), plain.is_signed_integer()),
+            "count" | "rows" => RunningStates::Count(Vec::new(), function == "rows"),
+            "sum" if plain.is_floating() => RunningStates::Floats(Vec::new()),
+            "sum" if numeric => RunningStates::Sum(Vec::new(), plain.is_signed_integer()),
             "sum" => return Err(refused("sum")),
-            "mean" if numeric => Known::Mean(Vec::new()),
+            "mean" if numeric => RunningStates::Mean(Vec::new()),
             "mean" => return Err(refused("mean")),
             "min" | "max" => {
                 let converter = RowConverter::new(vec![SortField::new(plain)])?;
-                Known::Extreme(Vec::new(), converter, function == "max")
+                RunningStates::Extreme(Vec::new(), converter, function == "max")
             }
             _ => {
                 return Err(Error::NotRunning {
@@ -59,32 +59,32 @@ impl Known {
 
     pub(crate) fn result_type(&self, data_type: &DataType) -> DataType {
         match self {
-            Known::Count(..) | Known::Sum(_, true) => DataType::Int64,
-            Known::Sum(_, false) => DataType::UInt64,
-            Known::Floats(_) | Known::Mean(_) => DataType::Float64,
-            Known::Extreme(..) => plain_type(data_type),
+            RunningStates::Count(..) | RunningStates::Sum(_, true) => DataType::Int64,
+            RunningStates::Sum(_, false) => DataType::UInt64,
+            RunningStates::Floats(_) | RunningStates::Mean(_) => DataType::Float64,
+            RunningStates::Extreme(..) => plain_type(data_type),
         }
     }
 
     /// Has room for so many keys.
     pub(crate) fn resize(&mut self, keys: usize) {
         match self {
-            Known::Count(known, _) => known.resize(keys, 0),
-            Known::Sum(known, _) => known.resize(keys, None),
-            Known::Floats(known) => known.resize(keys, None),
-            Known::Mean(known) => known.resize(keys, (0.0, 0)),
-            Known::Extreme(known, ..) => known.resize(keys, None),
+            RunningStates::Count(known, _) => known.resize(keys, 0),
+            RunningStates::Sum(known, _) => known.resize(keys, None),
+            RunningStates::Floats(known) => known.resize(keys, None),
+            RunningStates::Mean(known) => known.resize(keys, (0.0, 0)),
+            RunningStates::Extreme(known, ..) => known.resize(keys, None),
         }
     }
 
     /// Drops the state of a key.
     pub(crate) fn forget(&mut self, key: usize) {
         match self {
-            Known::Count(known, _) => known[key] = 0,
-            Known::Sum(known, _) => known[key] = None,
-            Known::Floats(known) => known[key] = None,
-            Known::Mean(known) => known[key] = (0.0, 0),
-            Known::Extreme(known, ..) => known[key] = None,
+            RunningStates::Count(known, _) => known[key] = 0,
+            RunningStates::Sum(known, _) => known[key] = None,
+            RunningStates::Floats(known) => known[key] = None,
+            RunningStates::Mean(known) => known[key] = (0.0, 0),
+            RunningStates::Extreme(known, ..) => known[key] = None,
         }
     }
 
@@ -98,11 +98,11 @@ impl Known {
             *known = moves.collect();
         }
         match self {
-            Known::Count(known, _) => moved(known, used, || 0),
-            Known::Sum(known, _) => moved(known, used, || None),
-            Known::Floats(known) => moved(known, used, || None),
-            Known::Mean(known) => moved(known, used, || (0.0, 0)),
-            Known::Extreme(known, ..) => moved(known, used, || None),
+            RunningStates::Count(known, _) => moved(known, used, || 0),
+            RunningStates::Sum(known, _) => moved(known, used, || None),
+            RunningStates::Floats(known) => moved(known, used, || None),
+            RunningStates::Mean(known) => moved(known, used, || (0.0, 0)),
+            RunningStates::Extreme(known, ..) => moved(known, used, || None),
         }
     }
 
@@ -122,14 +122,14 @@ impl Known {
         }
         let rows = || keys.iter().map(|&key| key as usize).enumerate();
         Ok(match self {
-            Known::Count(known, of_rows) => {
+            RunningStates::Count(known, of_rows) => {
                 Arc::new(Int64Array::from_iter_values(rows().map(|(row, key)| {
                     known[key] += i64::from(*of_rows || is_valid(row));
                     known[key]
                 })))
             }
-            Known::Sum(known, signed) => sums(known, *signed, rows(), &column)?,
-            Known::Floats(known) => {
+            RunningStates::Sum(known, signed) => sums(known, *signed, rows(), &column)?,
+            RunningStates::Floats(known) => {
                 let values = cast(&column, &DataType::Float64)?;
                 let values = values.as_primitive::<Float64Type>();
                 Arc::new(
@@ -144,7 +144,7 @@ impl Known {
                         .collect::<Float64Array>(),
                 )
             }
-            Known::Mean(known) => {
+            RunningStates::Mean(known) => {
                 let values = cast(&column, &DataType::Float64)?;
                 let values = values.as_primitive::<Float64Type>();
                 Arc::new(
@@ -161,7 +161,7 @@ impl Known {
                         .collect::<Float64Array>(),
                 )
             }
-            Known::Extreme(known, converter, greatest) => {
+            RunningStates::Extreme(known, converter, greatest) => {
                 let column = canonical(&column)?; // one NaN, which is the greatest of the bytes
                 let mut given = converter.convert_columns(std::slice::from_ref(&column))?;
                 let null = arrow_array::new_null_array(column.data_type(), 1);
@@ -193,33 +193,33 @@ impl Known {
 
     /// The number of columns of [`kept`](Self::kept).
     pub(crate) fn width(&self) -> usize {
-        1 + usize::from(matches!(self, Known::Mean(_)))
+        1 + usize::from(matches!(self, RunningStates::Mean(_)))
     }
 
     /// The states of keys, as columns.
     pub(crate) fn kept(&self, used: &[u32]) -> Result<Vec<ArrayRef>, Error> {
         let keys = || used.iter().map(|&key| key as usize);
         Ok(match self {
-            Known::Count(known, _) => vec![Arc::new(Int64Array::from_iter_values(
+            RunningStates::Count(known, _) => vec![Arc::new(Int64Array::from_iter_values(
                 keys().map(|key| known[key]),
             ))],
-            Known::Sum(known, _) => {
+            RunningStates::Sum(known, _) => {
                 vec![Arc::new(
                     keys().map(|key| known[key]).collect::<Int64Array>(),
                 )]
             }
-            Known::Floats(known) => {
+            RunningStates::Floats(known) => {
                 vec![Arc::new(
                     keys().map(|key| known[key]).collect::<Float64Array>(),
                 )]
             }
-            Known::Mean(known) => vec![
+            RunningStates::Mean(known) => vec![
                 Arc::new(Float64Array::from_iter_values(
                     keys().map(|key| known[key].0),
                 )),
                 Arc::new(Int64Array::from_iter_values(keys().map(|key| known[key].1))),
             ],
-            Known::Extreme(known, converter, _) => {
+            RunningStates::Extreme(known, converter, _) => {
                 let parser = converter.parser();
                 let best: Vec<Option<&[u8]>> = keys().map(|key| known[key].as_deref()).collect();
                 let rows = best.iter().flatten().map(|best| parser.parse(best));
@@ -237,28 +237,28 @@ impl Known {
         let rows = || keys.iter().map(|&key| key as usize).enumerate();
         let first = &columns[0];
         match self {
-            Known::Count(known, _) => {
+            RunningStates::Count(known, _) => {
                 let counts = first.as_primitive::<Int64Type>();
                 rows().for_each(|(row, key)| known[key] = counts.value(row));
             }
-            Known::Sum(known, _) => {
+            RunningStates::Sum(known, _) => {
                 let sums = first.as_primitive::<Int64Type>();
                 rows().for_each(|(row, key)| {
                     known[key] = sums.is_valid(row).then(|| sums.value(row));
                 });
             }
-            Known::Floats(known) => {
+            RunningStates::Floats(known) => {
                 let sums = first.as_primitive::<Float64Type>();
                 rows().for_each(|(row, key)| {
                     known[key] = sums.is_valid(row).then(|| sums.value(row));
                 });
             }
-            Known::Mean(known) => {
+            RunningStates::Mean(known) => {
                 let sums = first.as_primitive::<Float64Type>();
                 let counts = columns[1].as_primitive::<Int64Type>();
                 rows().for_each(|(row, key)| known[key] = (sums.value(row), counts.value(row)));
             }
-            Known::Extreme(known, converter, _) => {
+            RunningStates::Extreme(known, converter, _) => {
                 let given = converter.convert_columns(std::slice::from_ref(first))?;
                 for (row, key) in rows() {
                     known[key] = first.is_valid(row).then(|| given.row(row).as_ref().into());

@@ -18,7 +18,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use pointstamp_arrange::{
-    Batch as Sorted, BatchReader, Error as KernelError, Kept, Origin, Rows, Storage, Units,
+    Batch as Sorted, BatchReader, Contents, Error as KernelError, Origin, Rows, Storage, Units,
     join_frontiers, merged,
 };
 use pointstamp_engine::capability::Capability;
@@ -244,7 +244,7 @@ impl<T: ScopeTime> Header<T> {
 /// The state of an operator, as a checkpoint takes it.
 pub(crate) struct Parts<T> {
     /// An arrangement that is read.
-    pub(crate) arrangement: Option<Kept<Cells, Cells, T>>,
+    pub(crate) arrangement: Option<Contents<Cells, Cells, T>>,
     /// The frontier before which all is complete.
     pub(crate) upper: Antichain<T>,
     /// Updates that are not complete, in sorted runs.
@@ -265,9 +265,9 @@ impl<T: ScopeTime> Parts<T> {
     }
 
     /// Takes the arrangement, and whether it was read; one that was not is empty, and has no readers.
-    pub(crate) fn take_arrangement(&mut self) -> (Kept<Cells, Cells, T>, bool) {
+    pub(crate) fn take_arrangement(&mut self) -> (Contents<Cells, Cells, T>, bool) {
         let is_read = self.arrangement.is_some();
-        let kept = self.arrangement.take().unwrap_or_else(|| Kept {
+        let kept = self.arrangement.take().unwrap_or_else(|| Contents {
             is_read: false,
             since: Antichain::new(),
             upper: self.upper.clone(),
@@ -437,7 +437,7 @@ impl<T: ScopeTime> Keeper<T> {
         let none = Antichain::new();
         let pending = merged(pending, &none, &none, &none, None);
         let pending = pending.map_err(unreadable)?;
-        let arrangement = since.map(|since| Kept {
+        let arrangement = since.map(|since| Contents {
             is_read,
             since,
             upper: upper.clone(),

@@ -1,6 +1,6 @@
 //! The contents of arrangements in checkpoints, and batches of several workers as one.
 //!
-//! Owns [`Kept`] and [`merged`]. A restored arrangement has the batches that it had, the frontier from which readers
+//! Owns [`Contents`] and [`merged`]. A restored arrangement has the batches that it had, the frontier from which readers
 //! read it, and the one before which it is complete. All batches exist before the first reader, so that every reader
 //! [begins](crate::Source::seen) behind them. The batches of several workers become one: keys that another worker has
 //! now are left out, and times are those that readers see.
@@ -19,7 +19,7 @@ use crate::time::Time;
 
 /// The contents of an arrangement without losses.
 #[derive(Clone, Debug)]
-pub struct Kept<K, V, T> {
+pub struct Contents<K, V, T> {
     /// Whether the arrangement has readers. Without readers, it keeps its contents only while no updates have
     /// come, since readers may come.
     pub is_read: bool,

@@ -18,7 +18,7 @@ import pytest
 
 import pointstamp as ps
 from aggregates import named
-from pointstamp.logic.picked import rows_at, rows_in_order, rows_where, without_views
+from pointstamp.logic.selection import rows_at, rows_in_order, rows_where, without_views
 
 DAY = datetime.date(2024, 5, 1)
 MOMENT = datetime.datetime(2024, 5, 1, 12, 30)
