@@ -140,7 +140,7 @@ class Reach:
         self.set[:] = 0
         self.passed[:] = 0
         place, bit = np.divmod(self.nodes.ids - 64 * self.words * self.slice, 64)
-        there = np.flatnonzero((0 <= place) & (place < self.words))
+        there = np.flatnonzero((place >= 0) & (place < self.words))
         rows = (2 * there[:, None] + [FORWARD, BACKWARD]).ravel()
         bits = np.left_shift(np.uint64(1), bit.astype(np.uint64))
         self.set[rows, np.repeat(place[there], 2)] = np.repeat(bits[there], 2)
@@ -192,9 +192,7 @@ class Reach:
 
     def result(self) -> pa.RecordBatch:
         """The numbers and the knots of this worker's nodes."""
-        return pa.record_batch(
-            [self.nodes.ids, self.needs - 1, self.needed_by - 1, self.knot], schema=REACH
-        )
+        return pa.record_batch([self.nodes.ids, self.needs - 1, self.needed_by - 1, self.knot], schema=REACH)
 
 
 def merged(rows: Array, sets: Array) -> tuple[Array, Array]:
