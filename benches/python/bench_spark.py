@@ -6,6 +6,7 @@ python benches/python/bench_spark.py [NAME...] [--graphframes JAR]
     pagerank     ten rounds of PageRank on as many, beside joins
     paths        lengths of shortest paths from one of as many nodes, beside joins
     triangles    the triangles of as many, beside joins
+    rows         5,000,000 rows of four columns through a dataflow, beside a mapInArrow that does nothing
     hops         how far 100,000 nodes of a tree are from its root, beside a recursive query
     identity     rows through a dataflow that does nothing, beside a mapInArrow that does nothing
 
@@ -48,6 +49,10 @@ from support.session import start
 
 ROUNDS = 10
 ROWS = 20_000_000
+WIDE = 5_000_000
+TIMES = 100
+
+BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 AIM = 0.1
 """Ratios to the time of joins of DataFrames, of GraphFrames and of recursive queries."""
@@ -190,6 +195,20 @@ def bench_paths(spark: SparkSession, nodes: int, count: int, turns: int) -> None
         Side("DataFrames", lambda: numbers(peers.shortest_paths(weighted, 0)), aim=AIM),
     ]
     compare(f"Shortest paths, {nodes:,} nodes, {count:,} edges", sides, turns)
+    if graphframes.known(spark):  # it has them without weights
+        sides = [
+            Side(
+                "pointstamp.spark.graphs",
+                lambda: _hops(pointstamp.spark.graphs.bfs(called(edges), [0])),
+                ours=True,
+            ),
+            Side(
+                "GraphFrames",
+                lambda: graphframes.freed(spark, lambda: _hops(graphframes.distances(edges, 0))),
+                aim=AIM,
+            ),
+        ]
+        compare(f"Hops from one node, {nodes:,} nodes, {count:,} edges", sides, turns)
     edges.unpersist()
 
 
@@ -199,7 +218,12 @@ def bench_triangles(spark: SparkSession, nodes: int, count: int, turns: int) -> 
     edges = table(spark, random.integers(0, nodes, count), random.integers(0, nodes, count))
 
     def numbers(found: DataFrame) -> Any:
-        return tuple(found.agg(sf.count("*"), sf.sum("a"), sf.sum("b"), sf.sum("c")).first())
+        return tuple(found.agg(sf.count("*"), sf.sum(sf.expr("a + b + c"))).first())
+
+    def theirs() -> Any:
+        found = graphframes.triangles(edges)
+        total, ends = found.agg(sf.sum("count"), sf.sum(sf.expr("node * count"))).first()
+        return total // 3, ends
 
     sides = [
         Side(
@@ -209,6 +233,8 @@ def bench_triangles(spark: SparkSession, nodes: int, count: int, turns: int) -> 
         ),
         Side("DataFrames", lambda: numbers(peers.triangles(edges)), aim=AIM),
     ]
+    if graphframes.known(spark):
+        sides.append(Side("GraphFrames", lambda: graphframes.freed(spark, theirs), aim=AIM))
     compare(f"Triangles, {nodes:,} nodes, {count:,} edges", sides, turns)
     edges.unpersist()
 
@@ -219,19 +245,61 @@ def bench_hops(spark: SparkSession, nodes: int, turns: int) -> None:
     parents = (np.random.default_rng(4).random(nodes - 1) * children).astype(np.int64)
     edges = table(spark, parents, children)
 
-    def numbers(found: DataFrame) -> Any:
-        return tuple(found.agg(sf.count("*"), sf.sum("hops"), sf.max("hops")).first())
-
     sides = [
         Side(
             "pointstamp.spark.graphs",
-            lambda: numbers(pointstamp.spark.graphs.bfs(called(edges), [0])),
+            lambda: _hops(pointstamp.spark.graphs.bfs(called(edges), [0])),
             ours=True,
         ),
-        Side("WITH RECURSIVE", lambda: numbers(graphframes.hops(edges, 0)), aim=AIM),
+        Side("WITH RECURSIVE", lambda: _hops(graphframes.hops(edges, 0)), aim=AIM),
     ]
     compare(f"Hops from the root of a tree of {nodes:,} nodes", sides, turns)
     edges.unpersist()
+
+
+def _hops(found: DataFrame) -> Any:
+    return tuple(found.agg(sf.count("*"), sf.sum("hops"), sf.max("hops")).first())
+
+
+def bench_rows(spark: SparkSession, rows: int, turns: int) -> None:
+    """Rows of four columns, in and out: where they are, and exchanged; without times, and at a hundred.
+
+    The peer of rows that are exchanged is the same `mapInArrow`, which exchanges nothing.
+    """
+    wide = spark.range(0, rows, 1, 4).select(
+        "id",
+        (sf.col("id") * TIMES / rows).cast("bigint").alias("day"),
+        sf.rand(1).alias("x"),
+        sf.concat(sf.lit("word "), sf.col("id") % 1000).alias("word"),
+    )
+    schema = "id bigint, day bigint, x double, word string"
+
+    def into_nothing(result: DataFrame) -> None:
+        result.write.format("noop").mode("overwrite").save()
+
+    def ours(title: str, aim: float, **how: Any) -> Side:
+        def build(scope: Any, rows: Any) -> Any:
+            return rows.exchange("id") if title.startswith("exchanged") else rows
+
+        run = pointstamp.spark.run
+        return Side(title, lambda: into_nothing(run(wide, build, schema, **how)), ours=True, aim=aim)
+
+    sides = [
+        ours("in place", 1 / 0.7),
+        ours("in place, time=", 1 / 0.5, time="day"),
+        ours("in place, time= and time_column=", 1 / 0.5, time="day", time_column="t"),
+        ours("exchanged", 1 / 0.7),
+        ours("exchanged, time=", 1 / 0.5, time="day"),
+        Side("mapInArrow", lambda: into_nothing(wide.mapInArrow(lambda batches: batches, schema))),
+    ]
+    default = spark.conf.get(BATCH)
+    for size in (default, "64MB"):
+        spark.conf.set(BATCH, size)
+        title = f"Rows of four columns, {rows:,}, Arrow batches of {size} at most"
+        seconds = compare(title, sides, turns)
+        for side, median in zip(sides, seconds, strict=True):
+            print(f"  {side.name:<44}{rows / median / 1e6:9.2f} M/s{seconds[-1] / median:9.2f}", flush=True)
+    spark.conf.set(BATCH, default)
 
 
 def bench_identity(spark: SparkSession, rows: int, turns: int) -> None:
@@ -276,7 +344,7 @@ def main() -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="components, pagerank, paths, triangles, hops, identity; default: all",
+        help="components, pagerank, paths, triangles, hops, rows, identity; default: all",
     )
     parser.add_argument("--large", action="store_true", help="ten times the nodes and the edges")
     parser.add_argument("--graphframes", metavar="JAR", help="GraphFrames, which is beside ours then")
@@ -300,6 +368,7 @@ def main() -> None:
             ("paths", lambda: bench_paths(spark, nodes, edges, turns)),
             ("triangles", lambda: bench_triangles(spark, nodes, edges, turns)),
             ("hops", lambda: bench_hops(spark, nodes, turns)),
+            ("rows", lambda: bench_rows(spark, int(WIDE * options.scale), turns)),
             ("identity", lambda: bench_identity(spark, int(ROWS * options.scale), turns)),
         ):
             if not options.names or name in options.names:

@@ -34,6 +34,27 @@ def pagerank(edges: DataFrame, nodes: int, rounds: int, damping: float = 0.85) -
     return found.select(sf.col("id").alias("node"), (sf.col("pagerank") / nodes).alias("rank"))
 
 
+def distances(edges: DataFrame, root: int) -> DataFrame:
+    """Counts the edges from a root to each node that can be reached: (node, hops).
+
+    GraphFrames counts those to a landmark, so the edges are turned around.
+    """
+    session = edges.sparkSession
+    # A list of the JVM's own longs: from Python, small numbers come as other types.
+    [known] = session.range(root, root + 1).agg(sf.collect_list("id")).select("*")._jdf.collectAsList()
+    jvm: Any = session.sparkContext._jvm
+    turned = edges.select(sf.col("target").alias("source"), sf.col("source").alias("target"))
+    finding = _graph(turned).shortestPaths().landmarks(jvm.java.util.ArrayList(known.getList(0)))
+    found = DataFrame(finding.run(), session).where("size(distances) > 0")
+    return found.select(sf.col("id").alias("node"), sf.map_values("distances")[0].alias("hops"))
+
+
+def triangles(edges: DataFrame) -> DataFrame:
+    """The number of triangles of each node: (node, count)."""
+    found = DataFrame(_graph(edges).triangleCount().run(), edges.sparkSession)
+    return found.select(sf.col("id").alias("node"), "count")
+
+
 def hops(edges: DataFrame, root: int) -> DataFrame:
     """The distance of each node from the root of a tree, by a recursive query: (node, hops).
 

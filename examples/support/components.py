@@ -70,7 +70,7 @@ def smallest_label(capabilities: list[ps.Capability], info: ps.OperatorInfo) -> 
             smaller = labels.take(column(batches, "node"), column(batches, "component"))
             with capability, tell.session(capability) as session:
                 session.give(labels.told_by(smaller))
-        for last, labels in graphs.over(told.frontier):
+        for (_, last), labels in graphs.over(told.frontier):
             with last, found.session(last) as session:
                 session.give(pa.record_batch([labels.nodes.ids, labels.label], schema=COMPONENTS))
 

@@ -143,11 +143,15 @@ class Graphs(Generic[G]):
         time: Any = capability.time
         return self.open[time[:-1]][1]
 
-    def over(self, frontier: Antichain) -> list[tuple[ps.Capability, G]]:
-        """The graphs whose rounds are over, with the capability for the result; they are released."""
+    def over(self, frontier: Antichain) -> list[tuple[list[ps.Capability], G]]:
+        """The graphs whose rounds are over, with their capabilities; they are released."""
         over = sorted(epoch for epoch in self.open if not frontier.less_equal((*epoch, LAST)))
-        ended = [self.open.pop(epoch) for epoch in over]
-        return [(capabilities[-1], graph) for capabilities, graph in ended]
+        return [self.open.pop(epoch) for epoch in over]
+
+    def reopen(self, capability: ps.Capability, capabilities: list[ps.Capability], graph: G) -> None:
+        """Keeps a graph for more rounds, in the epoch of a capability."""
+        time: Any = capability.time
+        self.open[time[:-1]] = capabilities, graph
 
 
 def column(batches: list[pa.RecordBatch], name: str) -> Array:

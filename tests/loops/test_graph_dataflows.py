@@ -107,10 +107,11 @@ def test_pagerank_stops_after_so_many_rounds() -> None:
     assert second[node] == pytest.approx(0.15 / nodes + 0.85 * (loose / nodes + given))
 
 
-def test_reachability(links: Links, workers: int) -> None:
+@pytest.mark.parametrize("words", [None, 1, 3])
+def test_reachability(links: Links, workers: int, words: int | None) -> None:
     graph = networkx.DiGraph(links)
     knots = smallest(networkx.strongly_connected_components(graph))
-    found = run(lambda edges: reachability(edges, 400), links, workers)
+    found = run(lambda edges: reachability(edges, 400, words), links, workers)
     assert len(found) == len(graph)
     assert {row["node"]: (row["needs"], row["needed_by"], row["knot"]) for row in found} == {
         node: (len(networkx.descendants(graph, node)), len(networkx.ancestors(graph, node)), knots[node])

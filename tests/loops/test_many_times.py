@@ -197,10 +197,11 @@ def test_pagerank_of_records(wait: bool, workers: int) -> None:
 
 @BOTH
 @WORKERS
-def test_reachability(wait: bool, workers: int) -> None:
+@pytest.mark.parametrize("words", [None, 1])
+def test_reachability(wait: bool, workers: int, words: int | None) -> None:
     edges = columns("source", "target")
     found = run(
-        lambda edges, _: reachability(edges, NODES),
+        lambda edges, _: reachability(edges, NODES, words),
         edges,
         columns("node"),
         wait,

@@ -283,6 +283,70 @@ def test_damage_in_a_stream(reading: Any, spark: Any, tmp_path: Path) -> None:
         query.awaitTermination()
 
 
+def test_a_stream_is_written_as_captures(reading: Any, spark: Any, tmp_path: Path) -> None:
+    """Each micro-batch once, also where Spark does not know that it was written."""
+    source, folder, place = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
+    rows = spark.range(0, 90, 1, 3).selectExpr("id", "concat('w', id % 7) word", "id % 5 day")
+    rows.write.parquet(str(source))
+    stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(str(source))
+    write = stream.writeStream.format("pointstamp").option("timeColumn", "day")
+    write = write.option("checkpointLocation", str(place)).trigger(availableNow=True)
+
+    def go_on() -> None:
+        write.start(str(folder)).awaitTermination()
+
+    def there() -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, reading.option("timeColumn", "day").load(str(folder)).collect()))
+
+    expected = sorted(map(tuple, rows.collect()))
+    go_on()
+    assert there() == expected
+    assert sorted(name for name in os.listdir(folder) if not name.startswith((".", "_"))) == [
+        f"batch-{number:010}" for number in range(3)
+    ]
+    (place / "commits" / "2").unlink()  # Spark was killed before it noted the last commit
+    (place / "commits" / ".2.crc").unlink()
+    go_on()
+    assert there() == expected
+    rows.write.mode("append").parquet(str(source))
+    go_on()
+    assert there() == sorted(expected * 2)
+
+    followed = spark.readStream.schema(rows.schema).format("pointstamp").option("timeColumn", "day")
+    query = followed.load(str(folder)).writeStream.format("memory").queryName("followed")
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert sorted(map(tuple, spark.table("followed").collect())) == sorted(expected * 2)
+
+    other = stream.writeStream.format("pointstamp").trigger(availableNow=True)
+    with pytest.raises(ps.GraphError, match=r"has the captures of another query, .*: write into another fo"):
+        other.option("checkpointLocation", str(tmp_path / "2")).start(str(folder)).awaitTermination()
+    assert there() == sorted(expected * 2)
+
+
+def test_a_stream_that_cannot_be_written(reading: Any, spark: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    spark.range(0, 10, 1, 1).selectExpr("id", "5 - id day").write.parquet(str(source))
+    stream = spark.readStream.schema("id bigint, day bigint").parquet(str(source))
+
+    def fails(match: str, query: Any, *, checkpoint: str | None = "checkpoint") -> None:
+        query = query.format("pointstamp").option("timeColumn", "day").trigger(availableNow=True)
+        if checkpoint is not None:
+            query = query.option("checkpointLocation", str(tmp_path / checkpoint))
+        with pytest.raises(ps.PointstampError, match=match):
+            query.start(str(tmp_path / "out")).awaitTermination()
+
+    fails("'day' of the DataFrame is a row's time, which is 0 or more, and is -4", stream.writeStream)
+    of_all = "spark.sql.streaming.checkpointLocation"
+    spark.conf.set(of_all, str(tmp_path / "of_all"))
+    try:
+        fails(r'needs .option\("checkpointLocation", folder\)', stream.writeStream, checkpoint=None)
+    finally:
+        spark.conf.unset(of_all)
+    whole = stream.groupBy("day").count().writeStream.outputMode("complete")
+    fails('in the output mode "append"', whole, checkpoint="other")
+    assert not [name for name in tmp_path.glob("out/**/*") if name.is_file()]
+
+
 def capturing(folder: Path, *, fails: bool = False) -> Any:
     name = str(folder)
 

@@ -4,9 +4,12 @@
 """
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.executors
 
 all_of_them = pytest.mark.skipif(EFFORT == 1, reason="takes minutes: `make test-spark` runs it")
 
+ROOT = Path(__file__).parents[2]
 REACHED = pa.schema([("node", pa.int64())])
 COUNTED = {k: 300 for k in range(10)}
 
@@ -219,6 +223,55 @@ def test_a_program_of_spark_submit(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().splitlines()[-1] == "[(0, 20), (1, 20), (2, 20), (3, 20), (4, 20)]"
+
+
+SUBMITTED = re.findall(
+    r"^spark-submit (?:.*\\\n)*.*$", (ROOT / "docs" / "spark.md").read_text(encoding="utf-8"), re.MULTILINE
+)
+
+ENDS = {
+    "yarn": "ResourceManager at",
+    "k8s": "UnknownHostException",
+    "spark": "Failed to connect to master",
+}
+"""The first thing that the machine of the tests lacks, by the master: all before that is right."""
+
+
+@all_of_them
+@pytest.mark.parametrize("command", SUBMITTED)
+def test_the_commands_of_the_page_are_understood(command: str, tmp_path: Path) -> None:
+    words = shlex.split(command.replace("\\\n", " ").replace("HOST", "nowhere.invalid"))
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "program.py", "program.py")
+    submit = Path(sys.executable).with_name("spark-submit")
+    (tmp_path / "conf").mkdir()
+    environment = {"HADOOP_CONF_DIR": str(tmp_path / "conf"), "PYSPARK_PYTHON": sys.executable}
+    process = subprocess.Popen(
+        [submit, "--verbose", *words[1:]],
+        env={**os.environ, **environment},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    wanted, said = ENDS[words[words.index("--master") + 1].partition(":")[0]], []
+    try:
+        for line in process.stdout:  # Spark tries some of them again for minutes
+            said.append(line)
+            if wanted in line:
+                break
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    text = "".join(said)
+    assert wanted in text, text
+    for setting in (word for word in words if word.startswith("spark.")):
+        name, _, value = setting.partition("=")
+        assert f"({name},{value})" in text
 
 
 def _processes(spark: Any, cluster: Any) -> list[int]:

@@ -41,6 +41,10 @@ def register_captures(session: SparkSession) -> None:
     partition with rows, and ``mode("overwrite")`` replaces the folder. The option ``timeColumn`` names the
     column of the rows' times. It is no captured column, and each partition is in its order.
 
+    ``df.writeStream.format("pointstamp").option("checkpointLocation", place).start(folder)`` adds to a folder
+    of its own the captures of each micro-batch, in the folder ``batch-N``, once. A partition's rows of a
+    micro-batch are sorted by `timeColumn` in memory. The output mode is ``append``. It needs Spark 4.1.
+
     Args:
         session: Where; again for each session.
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Captures", "Reach"]
 
-_OPTIONS = ("path", "timecolumn", "allowpickle")
+_OPTIONS = ("path", "timecolumn", "allowpickle", "checkpointlocation")
+"""In small letters. Spark itself reads `checkpointLocation`."""
 
 _RECORDS = (
     "{path} holds pickled records, and reading them can run code of its author: say "
@@ -96,7 +97,8 @@ class Captures(NamedTuple):
             FileNotFoundError: If there is none.
         """
         if os.path.isdir(self.path):
-            found = [entry.path for entry in os.scandir(self.path) if entry.is_file()]
+            batches = glob.glob(os.path.join(glob.escape(self.path), "batch-*"))  # of a query's micro-batches
+            found = [entry.path for place in (self.path, *batches) for entry in _entries(place)]
         elif os.path.exists(self.path):
             found = [self.path]
         else:
@@ -214,6 +216,11 @@ class Captures(NamedTuple):
         times = pa.repeat(pa.scalar(value, field.type), batch.num_rows)
         columns = [times if name == self.time_column else batch.column(name) for name in wanted.names]
         return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """The files in a folder; none where it is a file."""
+    return [entry for entry in os.scandir(folder) if entry.is_file()] if os.path.isdir(folder) else []
 
 
 def _events(reader: EventReader, end: _Position | None) -> Iterator[Messages]:

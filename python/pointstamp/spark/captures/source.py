@@ -1,4 +1,4 @@
-"""``format("pointstamp")``: captured streams as DataFrames, read in batches and as streams, and written.
+"""``format("pointstamp")``: captured streams as DataFrames, read and written, in batches and as streams.
 
 Every capture is a partition. A batch reads the complete events of each; a stream remembers its position in
 each, which Spark keeps in the query's checkpoint, and reads later events, of new captures, too. Planning a
@@ -19,13 +19,15 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
 )
 
+from pointstamp.errors import GraphError
 from pointstamp.spark.captures.filters import Condition, conditions
 from pointstamp.spark.captures.reading import Captures, Reach
-from pointstamp.spark.captures.writing import CaptureWriter
+from pointstamp.spark.captures.writing import CaptureWriter, MicroBatchWriter, query_of
 from pointstamp.spark.packing.exceptions import adopt, raising_in_text
 
 if TYPE_CHECKING:
@@ -79,6 +81,18 @@ class CaptureSource(DataSource):
         with raising_in_text():
             captures = self.captures()
             return CaptureWriter(self.signing, captures.path, schema, captures.time_column, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Writes the captures of micro-batches into a folder."""
+        with raising_in_text():
+            captures = self.captures()
+            if overwrite:
+                raise GraphError(
+                    'a stream is written as captures in the output mode "append": for another, give the '
+                    "changes, such as Epochs with changes= does"
+                )
+            given = self.signing, captures.path, schema, captures.time_column, query_of(self.options)
+            return MicroBatchWriter(*given)
 
 
 class _Part(InputPartition):

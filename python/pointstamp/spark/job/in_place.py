@@ -107,17 +107,6 @@ def run(
         notes: Where the task notes that it ran, or None.
         batches: The partition.
     """
-    with outliving_the_daemon():
-        yield from _run(pickled, time, ordered, notes, batches)
-
-
-def _run(
-    pickled: bytes,
-    time: str | None,
-    ordered: bool,
-    notes: Accumulator[Any] | None,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext, cloudpickle
 
     plan: Plan = cloudpickle.loads(pickled)
@@ -150,7 +139,8 @@ def _run(
             drain.end()
 
     pieces = in_order(rows(), [time if ordered else None])
-    yield from outputs_of(engine, feed, pieces, drain, drain.batches(), failures)
+    with outliving_the_daemon():
+        yield from outputs_of(engine, feed, pieces, drain, drain.batches(), failures)
     if failures:
         raise failures[0]
     context = TaskContext.get()
