@@ -80,6 +80,8 @@ def in_order(schema: pa.Schema, batches: list[Any], order: list[Ordered], hidden
     keys: list[tuple[Any, str]] = []
     for one in order:
         values = rows.column(one.column)
+        if pa.types.is_nested(values.type):
+            values = _places(values)
         direction = "descending" if one.descending else "ascending"
         # Where nulls are is an order of its own, before that of the values; NaN is the greatest of these.
         keys.append((pc.is_null(values), "descending" if one.nulls_first else "ascending"))
@@ -101,3 +103,16 @@ def _without_views(rows: pa.Table) -> pa.Table:
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     fields = [field.with_type(plain.get(field.type, field.type)) for field in rows.schema]
     return rows.cast(pa.schema(fields, rows.schema.metadata))
+
+
+def _places(lists: pa.ChunkedArray) -> pa.Array:
+    """The place of each list in their order; pyarrow does not sort lists."""
+    import pyarrow as pa
+
+    def key(values: list[Any]) -> list[Any]:
+        return [(value is not None, value) for value in values]
+
+    found = lists.to_pylist()
+    distinct = sorted((one for one in found if one is not None), key=key)
+    places = {repr(one): place for place, one in enumerate(distinct)}
+    return pa.array([None if one is None else places[repr(one)] for one in found], pa.int64())
