@@ -1030,8 +1030,8 @@ class ColumnCollection(Multiset):
     def _show(
         self, name: str, columns: list[str], directions: list[tuple[bool, bool]], hidden: list[str], rows: int
     ) -> None:
+        from pointstamp.logic.ordered_rows import Ordered
         from pointstamp.observability.tables import Kept, ShownTable
-        from pointstamp.queries.lowering import Ordered
 
         part = f"show {name}"
         others = [column for column in self.schema.names if column not in columns]

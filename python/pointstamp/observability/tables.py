@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pointstamp.queries.lowering import Ordered
+    from pointstamp.logic.ordered_rows import Ordered
 
 __all__ = ["Kept", "ShownTable", "tables"]
 
@@ -92,7 +92,7 @@ class ShownTable:
         """Returns the table for JSON; None where this worker has got nothing of it."""
         import pyarrow as pa
 
-        from pointstamp.queries.answers import in_order
+        from pointstamp.logic.ordered_rows import in_order
 
         numbers = list(self._count.rows.values())
         if not numbers:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pointstamp.errors import GraphError
 from pointstamp.expr.expressions import col, lit
+from pointstamp.logic.ordered_rows import Ordered
 from pointstamp.queries.aggregation import aggregates_in, grouped
 from pointstamp.queries.conditions import (
     aliases_of,
@@ -37,15 +38,7 @@ if TYPE_CHECKING:
 
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Ordered", "Query", "lowered"]
-
-
-class Ordered(NamedTuple):
-    """A column that a result is ordered by."""
-
-    column: str
-    descending: bool
-    nulls_first: bool
+__all__ = ["Query", "lowered"]
 
 
 class Query(NamedTuple):

@@ -46,7 +46,7 @@ pub(super) const DIGITS: usize = 4;
 /// The bits of a digit.
 pub(super) const BITS: usize = 32;
 
-/// What the diff of a record adds up to, of a part.
+/// The meaning of a record's diff, for a part.
 pub(super) enum Sum {
     /// A digit of the sum.
     Digit(usize),

@@ -38,8 +38,8 @@ pub(crate) fn accumulate(
     values: Vec<(Bound<'_, PyAny>, bool)>,
     name: &str,
 ) -> PyResult<Stream> {
-    let values = values.iter();
-    let values = values.map(|(value, summed)| Ok((expression(value)?, *summed)));
+    let values = values.into_iter();
+    let values = values.map(|(value, summed)| Ok((expression(&value)?, summed)));
     let values = values.collect::<PyResult<Vec<_>>>()?;
     let accumulated = collections::accumulate(&stream.typed()?, &expression(key)?, values, name);
     stream.made(accumulated)

@@ -140,7 +140,7 @@ class LiveQuery:
         """
         import pyarrow as pa
 
-        from pointstamp.queries.answers import in_order
+        from pointstamp.logic.ordered_rows import in_order
 
         opened = [handle for handle in self.inputs.values() if not handle.closed]
         later = 1 + max((int(handle.time) for handle in opened), default=0)  # type: ignore[arg-type]
@@ -237,7 +237,7 @@ def _added_up(changes: pa.Table) -> pa.Table:
 
 
 def _added_up_by_text(changes: pa.Table) -> pa.Table:
-    """As `_added_up`, of columns that pyarrow does not group by: lists."""
+    """The result of `_added_up`, of columns that pyarrow does not group by: lists."""
     import pyarrow as pa
 
     rows = changes.drop_columns("diff")

@@ -120,7 +120,11 @@ mod tests {
     use super::quotient;
 
     #[test]
-    #[allow(clippy::cast_precision_loss, reason = "the numbers are small")]
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::float_cmp,
+        reason = "the results are exact"
+    )]
     fn quotients_are_the_nearest_floats() {
         for sum in -50..50_i32 {
             for count in (-7..8_i32).filter(|count| *count != 0) {
