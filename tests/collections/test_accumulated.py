@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ def row(draw: random.Random) -> dict[str, Any]:
     }
 
 
-AGGREGATES = {
+AGGREGATES: dict[str, Any] = {
     "rows": ps.count(),
     "texts": col("s").count(),
     "n_sum": col("n").sum(),
@@ -89,7 +89,7 @@ def test_totals_follow_random_changes(seed: int, many: int, by: list[str], worke
         groups: dict[Any, list[dict[str, Any]]] = {} if by else {(): []}
         for one in there:
             groups.setdefault(tuple(one[name] for name in by), []).append(one)
-        with localcontext(prec=50):
+        with localcontext(Context(prec=50)):
             wanted = {key: expected(rows) for key, rows in groups.items()}
         if all(abs(one["n_sum"] or 0) < 2**63 for one in wanted.values()):
             steps.append((gone, new, wanted))
@@ -142,7 +142,8 @@ def test_a_sum_of_more_than_its_column_holds_is_an_error_when_it_is_there() -> N
             worker.run()
             return [one["total"] for _, changes in captured.extract() for one in changes.to_pylist()]
 
-        return ps.execute(main)[0]
+        found: list[Any] = ps.execute(main)[0]
+        return found
 
     for column, value in (("n", 2**63 - 1), ("d", Decimal(9 * 10**37))):
         assert totals(column, cancel=True) == [value]

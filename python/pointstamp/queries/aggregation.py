@@ -89,8 +89,8 @@ def grouped(
     parts = [_part(node, relation, values, scalars) for node in aggregates if node not in ordered]
     plain: dict[str, Any] = {name: made for part in parts for name, made in part.made.items()}
     if not plain and (keys or not ordered):
-        made = Relation(relation.rows.select(**keys).distinct())
-        return _with_ordered(made, ordered, relation, keys, known, scalars), known
+        distinct = Relation(relation.rows.select(**keys).distinct())
+        return _with_ordered(distinct, ordered, relation, keys, known, scalars), known
     if not plain:
         plain = {fresh("part"): count()}  # the one group
     by = ", ".join(map(repr, keys.values()))
