@@ -163,7 +163,10 @@ def test_rows_that_cancel_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("expr", "error"),
     [
-        (col("p") * col("p"), r"\(col\(\"p\"\) \* col\(\"p\"\)\)( > 0\))? has no result for the row \(1, 10+\)"),
+        (
+            col("p") * col("p"),
+            r"\(col\(\"p\"\) \* col\(\"p\"\)\)( > 0\))? has no result for the row \(1, 10+\)",
+        ),
         (
             col("k") + (2**63 - 2),
             r"\(col\(\"k\"\) \+ 9223372036854775806\)( > 0\))? has no result for the row \(2, 1\)",
