@@ -112,6 +112,7 @@ NEEDS = {
         "probe_with": "the same, with a probe that was made first",
         "capture": "keep what comes, in memory",
         "capture_into": "write what comes",
+        "show": "a table on the live page",
         "write": "write to a sink",
         "trace": "read an arrangement while the dataflow runs",
         "updates": "the updates as a stream",

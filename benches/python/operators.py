@@ -307,6 +307,12 @@ def captured(stream: Any) -> None:
     stream.capture_into(ps.EventWriter(io.BytesIO()))
 
 
+def on_page(rows: Any) -> Any:
+    """The rows, which the live page has, too."""
+    rows.show("rows", "v")
+    return rows
+
+
 stream("map", lambda s: s.map(lambda n: n * 2), doubled)
 stream(
     "flat_map",
@@ -869,6 +875,7 @@ of_columns("probe", lambda rows, _: rows.probe(), all_distinct)
 of_columns("capture", lambda rows, _: rows.capture(), all_distinct)
 of_columns("capture_into", lambda rows, _: captured(rows), all_distinct)
 of_columns("updates", lambda rows, _: rows.updates(), all_distinct)
+of_columns("show", lambda rows, _: on_page(rows), all_distinct)
 of_columns("enter", lambda rows, _: there_and_back(rows), all_distinct)
 of_columns("leave", lambda rows, _: there_and_back(rows), all_distinct)
 of_columns("consolidate", lambda rows, _: rows.consolidate(), all_distinct)
@@ -881,6 +888,7 @@ of_columns("mean", lambda rows, _: rows.mean("v", by="key"), sums)
 of_columns("min", lambda rows, _: rows.min("v", by="key"), extreme_rows)
 of_columns("max", lambda rows, _: rows.max("v", by="key"), extreme_rows)
 of_columns("top_k", lambda rows, _: rows.top_k(2, "v", by="key"), by_key)
+of_columns("collect", lambda rows, _: rows.collect("v", by="key", order="v"), by_key)
 of_columns("over", lambda rows, _: rows.over("key", "v", place=ps.row_number()), by_key)
 of_columns("union", lambda rows, few: rows.union(few), all_distinct)
 of_columns("intersect", lambda rows, few: rows.intersect(few), all_distinct)

@@ -151,6 +151,7 @@ __all__ = [
     "Worker",
     "WriterTurns",
     "__version__",
+    "accumulate",
     "aggregate_columns",
     "aggregate_expr",
     "aggregate_schema",

@@ -102,7 +102,9 @@ class Reduction:
     VARIANCE_OF_ALL: ClassVar[Reduction]
     DEVIATION: ClassVar[Reduction]
     DEVIATION_OF_ALL: ClassVar[Reduction]
+    COLLECTED: ClassVar[Reduction]
     AGGREGATE: ClassVar[Reduction]
+    ACCUMULATED: ClassVar[Reduction]
     OF_COLUMNS: ClassVar[Reduction]
     REDUCE: ClassVar[Reduction]
     @property

@@ -254,7 +254,7 @@ def test_data_and_schemas_that_do_not_fit_are_told() -> None:
         with worker.dataflow() as scope:
             changes, _ = scope.new_collection(schema=INTS)
             with pytest.raises(ps.GraphError, match="cannot keep column 'l' of type List"):
-                scope.new_collection(schema=pa.schema({"l": pa.list_(pa.int64())}))
+                scope.new_collection(schema=pa.schema({"l": pa.list_(pa.struct({"x": pa.int64()}))}))
             with pytest.raises(TypeError, match="filtered by an expression such as"):
                 scope.column_collection(DATES).filter(lambda row: True)
             with pytest.raises(ps.GraphError, match="cannot have two columns named 'a'"):

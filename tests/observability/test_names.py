@@ -311,6 +311,7 @@ CASES: dict[str, Callable[..., Any]] = {
     "ColumnCollection.join, anti": lambda s: columns(s).join(columns(s), "n", how="anti", name=N),
     "ColumnCollection.join, full": lambda s: columns(s).join(columns(s), "n", how="full", name=N),
     "ColumnCollection.top_k": lambda s: columns(s).top_k(1, "m", by="n", name=N),
+    "ColumnCollection.collect": lambda s: columns(s).collect("m", by="n", name=N),
     "ColumnCollection.over": lambda s: columns(s).over("n", "m", place=ps.row_number(), name=N),
     "ColumnCollection.union": lambda s: columns(s).union(columns(s), name=N),
     "ColumnCollection.intersect": lambda s: columns(s).intersect(columns(s), name=N),

@@ -116,3 +116,49 @@ def test_queries_share_what_they_compute_alike() -> None:
     assert count(steps, "inner join on sales.shop = shops.shop  ") == 1
     assert [row["total"] for row in of_all[0][1]] == [4, 8]
     assert [row["total"] for row in dear[0][1]] == [8]
+
+
+def test_joins_by_one_key_read_one_arrangement_of_the_columns_of_both() -> None:
+    def build(sales: ps.ColumnCollection, shops: ps.ColumnCollection) -> Any:
+        prices = sales.select("shop", "price").join(shops, "shop")
+        days = sales.rename({"day": "at"}).select("at", "shop").join(shops.select("shop"), "shop")
+        left = shops.join(sales.select("price", "shop"), "shop", how="left")
+        return [prices, days, left]
+
+    steps, (prices, days, left) = made(build)
+    assert (count(steps, "arranged by key"), count(steps, "select")) == (2, 0)
+    assert [(row["price"], row["city"]) for row in prices[0][1]] == [(3, "Ulm"), (5, "Ulm"), (4, "Bonn")]
+    assert sorted((row["shop"], row["at"]) for row in days[0][1]) == [(1, 1), (1, 2), (2, 1)]
+    assert sorted((row["city"], row["price"]) for row in left[0][1]) == [("Bonn", 4), ("Ulm", 3), ("Ulm", 5)]
+
+
+def test_columns_that_something_else_reads_are_chosen() -> None:
+    def build(sales: ps.ColumnCollection, shops: ps.ColumnCollection) -> Any:
+        some = sales.select("shop", "price")
+        return [some.join(shops, "shop"), some, some.select("price").join(sales.select("price"), "price")]
+
+    steps, (joined, some, alone) = made(build)
+    assert count(steps, "select") == 1
+    assert len(joined[0][1]) == len(some[0][1]) == len(alone[0][1]) == 3
+
+
+def test_a_table_is_arranged_outside_of_the_loops_that_join_it() -> None:
+    edges = pa.table({"a": [1, 2, 3], "b": [2, 3, 4]})
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            rows = scope.column_collection(edges)
+
+            def further(inner: ps.Scope, paths: ps.ColumnCollection) -> ps.ColumnCollection:
+                step = rows.enter(inner).rename({"a": "over"}).select("b", "over")
+                longer = paths.rename({"b": "over"}).join(step, "over").select("a", "b")
+                return longer.concat(rows.enter(inner)).distinct()
+
+            captured = rows.iterate(further).capture()
+        worker.run()
+        return str(scope.plan(lowered=True)).splitlines(), captured.extract()
+
+    steps, [(_, paths)] = ps.execute(main)[0]
+    assert len(paths) == 6
+    arranged = [step for step in steps if "arranged by key" in step]
+    assert [" in Iterate " in step for step in arranged] == [True, False]  # the paths, and the table

@@ -160,6 +160,48 @@ def test_rows_that_cancel_are_no_error() -> None:
     assert batch.to_pylist() == [{"k": 2, "square": Decimal(1), "diff": 2}]
 
 
+@pytest.mark.parametrize(
+    ("expr", "error"),
+    [
+        (
+            col("p") * col("p"),
+            r"\(col\(\"p\"\) \* col\(\"p\"\)\)( > 0\))? has no result for the row \(1, 10+\)",
+        ),
+        (
+            col("k") + (2**63 - 2),
+            r"\(col\(\"k\"\) \+ 9223372036854775806\)( > 0\))? has no result for the row \(2, 1\)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("keep", [False, True])
+def test_rows_of_several_messages_cancel_until_their_time_is_complete(
+    expr: Any, error: str, keep: bool
+) -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            handle, rows = scope.new_collection(schema=BIG.schema)
+            made = rows.filter(expr > 0) if keep else rows.select("k", n=expr)
+            captured = made.select("k").capture()
+        handle.insert(BIG)
+        worker.step()
+        handle.remove(BIG)
+        handle.insert(BIG.slice(0, 1) if "k" in repr(expr) else BIG.slice(1, 1))
+        handle.advance_to(1)
+        worker.step()
+        handle.insert(BIG)  # and they are there at this time
+        handle.close()
+        found = []
+        try:
+            worker.run()
+        finally:
+            found += captured.extract()
+        return found
+
+    with pytest.raises(OverflowError, match=error) as raised:
+        ps.execute(main)
+    assert "filter" in str(raised.value.__notes__) or "select" in str(raised.value.__notes__)
+
+
 def test_values_of_a_case_are_computed_for_their_rows_alone() -> None:
     def build(scope: ps.Scope) -> Any:
         safe = case((col("k") == 2, col("p") * col("p")), default=0)

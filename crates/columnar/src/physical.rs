@@ -2,15 +2,16 @@
 //!
 //! Owns [`Physical`], the kind of a column's values, and the conversion to it and back. A type is kept as a kind with
 //! the same order and equality: dates, times and booleans as integers, floats of any width as doubles, text and bytes
-//! whatever their offsets are, decimals as their digits. Cost: a cast of a column, which for the kinds themselves is
-//! none.
+//! whatever their offsets are, decimals as their digits, lists as bytes that are ordered as the lists are. Cost: a cast of a
+//! column, which for the kinds themselves is none.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Decimal128Array, Int64Array};
+use arrow_array::{Array, ArrayRef, Decimal128Array, Int64Array, LargeBinaryArray, new_null_array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
 
 use crate::error::Error;
@@ -32,7 +33,7 @@ pub enum Physical {
     Nulls,
 }
 
-/// The kind of a type's values; nothing for nested types, intervals and decimals of more than 128 bits.
+/// The kind of a type's values; nothing for nested types but lists, intervals and decimals of more than 128 bits.
 pub fn physical(data_type: &DataType) -> Option<Physical> {
     use DataType as D;
     Some(match data_type {
@@ -54,6 +55,10 @@ pub fn physical(data_type: &DataType) -> Option<Physical> {
         D::Float16 | D::Float32 | D::Float64 => Physical::Floats,
         D::Utf8 | D::LargeUtf8 | D::Utf8View => Physical::Texts,
         D::Binary | D::LargeBinary | D::BinaryView => Physical::Bytes,
+        D::List(of) | D::LargeList(of) => {
+            physical(of.data_type())?;
+            Physical::Bytes
+        }
         D::Null => Physical::Nulls,
         _ => return None,
     })
@@ -91,6 +96,7 @@ pub fn to_physical(column: &ArrayRef) -> Result<ArrayRef, Error> {
         D::Float16 | D::Float32 => cast(column, &D::Float64)?,
         D::Utf8 | D::Utf8View => cast(column, &D::LargeUtf8)?,
         D::Binary | D::BinaryView => cast(column, &D::LargeBinary)?,
+        D::List(_) | D::LargeList(_) => bytes_of_lists(column)?,
         D::Int64 | D::Float64 | D::LargeUtf8 | D::LargeBinary | D::Null => Arc::clone(column),
         _ => cast(column, &D::Int64)?,
     })
@@ -124,7 +130,31 @@ pub fn from_physical(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef
             digits.validate_decimal_precision(*precision)?;
             Arc::new(digits.with_precision_and_scale(*precision, *scale)?)
         }
+        D::List(_) | D::LargeList(_) => lists_of_bytes(values, data_type)?,
         _ if data_type == values.data_type() => Arc::clone(values),
         _ => cast_with_options(values, data_type, &strict)?,
     })
+}
+
+/// Lists as bytes, which are ordered as the lists are.
+fn bytes_of_lists(lists: &ArrayRef) -> Result<ArrayRef, Error> {
+    let converter = RowConverter::new(vec![SortField::new(lists.data_type().clone())])?;
+    let rows = converter.convert_columns(&[Arc::clone(lists)])?;
+    let bytes = (0..lists.len()).map(|index| lists.is_valid(index).then(|| rows.row(index)));
+    Ok(Arc::new(bytes.collect::<LargeBinaryArray>()))
+}
+
+fn lists_of_bytes(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Error> {
+    let Some(bytes) = values.as_binary_opt::<i64>() else {
+        return Ok(new_null_array(data_type, values.len()));
+    };
+    let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
+    let (parser, null) = (
+        converter.parser(),
+        converter.convert_columns(&[new_null_array(data_type, 1)])?,
+    );
+    let rows = bytes
+        .iter()
+        .map(|bytes| bytes.map_or_else(|| null.row(0), |bytes| parser.parse(bytes)));
+    Ok(converter.convert_rows(rows)?.remove(0))
 }

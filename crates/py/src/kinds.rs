@@ -154,7 +154,11 @@ crossing! {
         Reduce = "map_groups",
         /// An aggregation of the values of columns, in which nulls are skipped.
         OfColumns = "columns",
+        /// Values as lists, in an order.
+        Collected = "collect",
         Aggregate = "aggregate",
+        /// Sums, counts and means, from the diffs of accumulated records.
+        Accumulated = "aggregate",
     }
 }
 

@@ -166,8 +166,8 @@ mod _core {
         join::{check_join_fields, join_arranged},
         play::{play_columns, play_updates},
         project::{
-            by_magnitude, check_fields, check_pairs, consolidate, filter_fields, hashed, negate,
-            project, set_collections_fuel,
+            accumulate, by_magnitude, check_fields, check_pairs, consolidate, filter_fields,
+            hashed, negate, project, set_collections_fuel,
         },
         reduce::reduce_arranged,
         shape::{Loop, extract_updates, follow, to_collection, to_updates},

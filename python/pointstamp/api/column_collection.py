@@ -28,6 +28,7 @@ from pointstamp.api.collection_nodes import (
 from pointstamp.api.column_arguments import OF_COLLECTIONS, Aggregates, for_each, key_names
 from pointstamp.api.column_join import ColumnJoin
 from pointstamp.api.column_types import (
+    accumulates,
     aggregated,
     check_plain,
     check_types,
@@ -41,8 +42,9 @@ from pointstamp.api.column_windows import FRAMES, Windows
 from pointstamp.capture.events import Capture
 from pointstamp.errors import GraphError
 from pointstamp.expr.batch_functions import is_foreign
-from pointstamp.expr.expressions import record
+from pointstamp.expr.expressions import count, record
 from pointstamp.logic.join_kinds import check_how, one_sided, outer_sides
+from pointstamp.pacts import Gather
 from pointstamp.plan import collections, shape
 from pointstamp.plan.node import Form, Output
 
@@ -590,6 +592,63 @@ class ColumnCollection(Multiset):
         ranked = reduced(self.scope, kind, pairs, Reduction.RANKED, argument, name=name)
         return self._flat(flat, ranked, schema, name)
 
+    def collect(
+        self,
+        of: str,
+        *,
+        by: str | Sequence[str],
+        order: str | Sequence[str] = (),
+        descending: bool | Sequence[bool] = False,
+        nulls_first: bool | Sequence[bool] = False,
+        into: str | None = None,
+        name: str | None = None,
+    ) -> ColumnCollection:
+        """Lists the values of each key in an order: the key's columns, and the list; SQL's ``array_agg``.
+
+        Nulls are elements like others. Rows that are alike in all columns of the order follow each other by
+        their values. A change makes the list of its key again.
+
+        Args:
+            of: The column whose values are listed.
+            by: The key's column, or columns; an empty list takes all rows together.
+            order: The columns that the values are ordered by; without any, by themselves.
+            descending: Whether the greatest values come first, of all columns of the order or of each.
+            nulls_first: Whether nulls come before all values, of all columns of the order or of each; by
+                default they come last, whatever the direction.
+            into: The name of the column of lists; None for that of the values.
+            name: The operator's name.
+
+        Raises:
+            GraphError: If there is no such column, or two have one name.
+            ValueError: If there are not as many directions as columns.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> rain = pa.table({"city": ["Ulm", "Ulm", "Ulm"], "mm": [3, 4, 9], "day": [2, 3, 1]})
+            >>> def build(scope):
+            ...     return scope.column_collection(rain).collect("mm", by="city", order="day").capture()
+            >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
+            [[{'city': 'Ulm', 'mm': [9, 3, 4], 'diff': 1}]]
+        """
+        import pyarrow as pa
+
+        columns = self._key(order) if key_names(order) else self._key(of)
+        directions = _directions(columns, descending, nulls_first)
+        [value] = self._key(of)
+        values = [value, *(column for column in columns if column != value)]
+        places = [
+            (values.index(column), *direction) for column, direction in zip(columns, directions, strict=True)
+        ]
+        keys = self._key(by) if key_names(by) else []
+        element = self.schema.field(value).type
+        schema = self._keyed(keys, [(into or value, pa.list_(element))])
+        values_of = tuple(record[self._index(column)] for column in values)
+        pairs = self._projected((self._part(keys), values_of), named_part(name, "map"))
+        argument = _core.Schema(pa.schema([pa.field("item", element)])), 0, places
+        lists = reduced(self.scope, collections.COLLECT, pairs, Reduction.COLLECTED, argument, name=name)
+        return self._flat((*columns_of(record[0], keys), record[1]), lists, schema, name)
+
     def over(
         self,
         by: str | Sequence[str],
@@ -757,14 +816,33 @@ class ColumnCollection(Multiset):
         results = tuple(record[1][index] for index in range(len(made)))
         flat = (*columns_of(record[0], keys), *results)
         schema = self._keyed(keys, made)
-        pairs = self._projected((self._part(keys), values), named_part(name, "map"))
+        kind, reduction = collections.AGGREGATE, Reduction.AGGREGATE
+        sums: frozenset[int] | None = None
+        if accumulates(wanted):
+            reduction = Reduction.ACCUMULATED
+            sums = frozenset(part for how, part in wanted if how != Reduction.COUNT)
+        pairs = self._values(self._output, self._part(keys), values, sums, name)
         if not keys:
             # A record of nulls, which aggregates skip, keeps the one group there when no row is.
             nulls = self._constant((None, (None,) * len(of)))
+            if sums is not None:
+                parts = tuple(record[1][index] for index in range(len(of)))
+                nulls = self._values(nulls, record[0], parts, sums, name)
             pairs = concatenated(self.scope, [pairs, nulls], name=named_part(name, "concat"))
-        kind, reduction = collections.AGGREGATE, Reduction.AGGREGATE
         aggregates_of_keys = reduced(self.scope, kind, pairs, reduction, wanted, name=name)
         return self._flat(flat, aggregates_of_keys, schema, name)
+
+    def _values(
+        self, of: Output, key: Any, values: tuple[Any, ...], sums: frozenset[int] | None, name: str | None
+    ) -> Output:
+        """Pairs of a key and the tuple of its values, or, with the indices of sums, accumulated records."""
+        if sums is None:
+            return one(
+                self.scope, collections.PROJECT, of, name=named_part(name, "map"), fields=(key, values)
+            )
+        marked = [(value, index in sums) for index, value in enumerate(values)]
+        part = named_part(name, "accumulate")
+        return one(self.scope, collections.ACCUMULATE, of, name=part, key=key, values=marked)
 
     def _constant(self, record: Any) -> Output:
         """A collection of one record at every time, in this collection's scope."""
@@ -852,14 +930,6 @@ class ColumnCollection(Multiset):
         check_types(operator, self.schema, other.schema, by)
         return by
 
-    def _with_keys(self, by: list[str], name: str | None) -> ColumnCollection:
-        """The rows without a null in the key; a null matches nothing in joins."""
-        nulls = self._null_in(by)
-        if nulls is None:
-            return self
-        part = f"{name}: null keys" if name else "null keys"
-        return self._one(collections.FILTER_FIELDS, part, condition=~nulls)
-
     def _null_in(self, by: list[str]) -> Expr | None:
         """The condition that a column of a key is null; None where none can be."""
         nulls = [record[self._index(one)].is_null() for one in by if self.schema.field(one).nullable]
@@ -921,6 +991,59 @@ class ColumnCollection(Multiset):
         return iterated(self, fn, name, turns)
 
     # ------------------------------------------------------------ out
+
+    def show(
+        self,
+        name: str,
+        order: str | Sequence[str] = (),
+        *,
+        descending: bool | Sequence[bool] = False,
+        nulls_first: bool | Sequence[bool] = False,
+        rows: int = 20,
+    ) -> None:
+        """Shows the first rows of the collection and their number on the live page (`Config(dashboard=)`).
+
+        The table changes with the collection. It costs a `top_k` and a count of the whole collection.
+
+        Args:
+            name: The table's name.
+            order: The columns that the rows are ordered by; without any, all in turn.
+            descending: Whether the greatest values come first, of all columns of the order or of each.
+            nulls_first: Whether nulls come before all values, of all columns of the order or of each.
+            rows: The number of rows.
+
+        Raises:
+            GraphError: If there is no such column.
+            ValueError: If `rows` is less than 1, or there are not as many directions as columns.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> import pointstamp as ps
+            >>> def build(scope):
+            ...     rain = scope.column_collection(pa.table({"city": ["Ulm", "Bonn"], "mm": [3, 4]}))
+            ...     rain.show("rain", "mm", descending=True)
+            >>> ps.example(build)
+        """
+        columns = self._key(order) if key_names(order) else list(self.schema.names)
+        self._show(name, columns, _directions(columns, descending, nulls_first), [], rows)
+
+    def _show(
+        self, name: str, columns: list[str], directions: list[tuple[bool, bool]], hidden: list[str], rows: int
+    ) -> None:
+        from pointstamp.logic.ordered_rows import Ordered
+        from pointstamp.observability.tables import Kept, ShownTable
+
+        part = f"show {name}"
+        others = [column for column in self.schema.names if column not in columns]
+        descending, nulls_first = [[each[index] for each in directions] for index in (0, 1)]
+        how: dict[str, Any] = {"descending": descending, "nulls_first": nulls_first, "others": others}
+        first = self.top_k(rows, columns, by=[], name=f"{part}: top_k", **how).select(*self.schema.names)
+        number = self.aggregate([], name=f"{part}: count", rows=count())
+        ordered = [Ordered(column, *each) for column, each in zip(columns, directions, strict=True)]
+        table = ShownTable(name, first.schema, ordered, hidden)
+        for rows_of, counts in ((first, False), (number, True)):
+            construct = table.constructor(counts)
+            rows_of.updates(name=f"{part}: updates").sink(Gather(), part, construct, state=Kept)
 
     def to_records(self) -> Collection[tuple[Any, ...]]:
         """The rows as a collection of tuples, for Python functions and for `pointstamp.graphs`.

@@ -1,7 +1,8 @@
 """Joins of collections of columns.
 
 Owns `ColumnJoin`, the nodes that a join of two collections appends. Both sides are arranged by key, without
-the rows that have a null in it: inner, outer and semijoins read the same two arrangements. An outer join is
+the rows that have a null in it: inner, outer and semijoins read the same two arrangements, which they share
+with other joins by the same key (see `keyed_rows`). An outer join is
 the inner join, with the rows whose key the other side does not have and the rows with a null in the key.
 These keys are kept by key, not by row: the keys of one side, minus the keys of the other. So rows without a
 match come and go with the keys of the other side, and the cost of a change follows the change of the result.
@@ -16,13 +17,13 @@ from pointstamp._core import JoinKind
 from pointstamp.api.classes import collection_of
 from pointstamp.api.collection_nodes import (
     concatenated,
-    distinct_keys,
     joined,
     named_part,
     one,
     unmatched_keys,
 )
 from pointstamp.api.column_types import columns_of, schema_of
+from pointstamp.api.keyed_rows import keyed
 from pointstamp.expr.expressions import key, left, record, right
 from pointstamp.plan import collections
 from pointstamp.plan.node import Form
@@ -35,36 +36,15 @@ __all__ = ["ColumnJoin"]
 
 
 class _Side:
-    """One side: its rows, and, on demand, outputs of its rows without a null in the key."""
+    """One side: its rows, and its pairs of the key and the other columns."""
 
-    __slots__ = ("_keys", "_known", "_pairs", "by", "name", "nulls_equal", "rest", "rows")
+    __slots__ = ("nulls_equal", "pairs", "rest", "rows")
 
     def __init__(self, rows: ColumnCollection, by: list[str], name: str | None, nulls_equal: bool) -> None:
-        self.rows, self.by, self.name, self.nulls_equal = rows, by, name, nulls_equal
+        self.rows, self.nulls_equal = rows, nulls_equal
         self.rest = rows._rest(by)
-        self._known: ColumnCollection | None = None
-        self._pairs: Output | None = None
-        self._keys: tuple[Output, Form] | None = None
-
-    def known(self) -> ColumnCollection:
-        """The rows that may match: those without a null in the key, unless nulls are equal."""
-        if self._known is None:
-            self._known = self.rows if self.nulls_equal else self.rows._with_keys(self.by, self.name)
-        return self._known
-
-    def pairs(self) -> Output:
-        """The pairs of the key and the other columns."""
-        if self._pairs is None:
-            self._pairs = self.known()._pairs(self.by, self.rest, self.name)
-        return self._pairs
-
-    def keys(self) -> tuple[Output, Form]:
-        """Each key that the side has, once."""
-        if self._keys is None:
-            rows = self.known()
-            keys = rows._projected(rows._part(self.by), named_part(self.name, "map"))
-            self._keys = distinct_keys(rows.scope, keys, named_part(self.name, "keys"))
-        return self._keys
+        keys, rest = ([rows._index(column) for column in columns] for columns in (by, self.rest))
+        self.pairs = keyed(rows.scope, rows._output, keys, rest, name, nulls_equal=nulls_equal)
 
 
 class ColumnJoin:
@@ -96,13 +76,13 @@ class ColumnJoin:
     def semi(self, name: str | None) -> ColumnCollection:
         """The rows of the left side whose key the right side has."""
         here, schema = self._here, self._here.rows._columns
-        parts = (*columns_of(key, self._by), *columns_of(left, here.rest))
+        mine, values = here.pairs.pairs(left)
+        parts = (*columns_of(key, self._by), *values)
         at = dict(zip((*self._by, *here.rest), parts, strict=True))
         flat = tuple(at[column] for column in self._here.rows.schema.names)
         kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
-        made = joined(
-            self._scope, kind, here.pairs(), self._there.keys(), fields, flat, schema=schema, name=name
-        )
+        theirs = self._there.pairs.keys()
+        made = joined(self._scope, kind, mine, theirs, fields, flat, schema=schema, name=name)
         return self._made(made)
 
     def pairs(self, suffix: str, *, left: bool, right: bool) -> ColumnCollection:
@@ -129,11 +109,11 @@ class ColumnJoin:
         return _core.Schema(schema_of(mine, [*own, *others]))
 
     def _matched(self, schema: _core.Schema, name: str | None) -> Output:
-        here, there = self._here, self._there
-        parts = (*columns_of(key, self._by), *columns_of(left, here.rest), *columns_of(right, there.rest))
-        mine, theirs = here.pairs(), (there.pairs(), Form.BY_KEY)
+        (mine, here), (theirs, there) = self._here.pairs.pairs(left), self._there.pairs.pairs(right)
+        parts = (*columns_of(key, self._by), *here, *there)
         kind, fields = collections.JOIN, JoinKind.FIELDS
-        return joined(self._scope, kind, mine, theirs, fields, parts, schema=schema, name=name or self._name)
+        read, name = (theirs, Form.BY_KEY), name or self._name
+        return joined(self._scope, kind, mine, read, fields, parts, schema=schema, name=name)
 
     def _unmatched(self, side: _Side, other: _Side, schema: _core.Schema) -> list[Output]:
         """The rows of a side whose key the other does not have, and rows with a null in the key."""
@@ -144,10 +124,11 @@ class ColumnJoin:
             return (*keys, *parts[0], *parts[1])
 
         scope, name = self._scope, named_part(self._name, "unmatched")
-        keys = unmatched_keys(scope, side.keys(), other.keys(), self._name)
-        parts = flat(columns_of(key, self._by), columns_of(left, side.rest))
+        keys = unmatched_keys(scope, side.pairs.keys(), other.pairs.keys(), self._name)
+        pairs, values = side.pairs.pairs(left)
+        parts = flat(columns_of(key, self._by), values)
         kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
-        rows = [joined(scope, kind, side.pairs(), keys, fields, parts, schema=schema, name=name)]
+        rows = [joined(scope, kind, pairs, keys, fields, parts, schema=schema, name=name)]
         nulls = None if side.nulls_equal else side.rows._null_in(self._by)
         if nulls is not None:
             found = side.rows._one(

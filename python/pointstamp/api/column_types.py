@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from pointstamp._core import Expr
 
 __all__ = [
+    "accumulates",
     "aggregated",
     "check_plain",
     "check_types",
     "columns_of",
+    "is_number",
     "mean_of",
     "reduction_of",
     "schema_of",
@@ -41,6 +43,9 @@ _FUNCTIONS = {
 _NAMES = ("sum", "mean", "min", "max", "count", "distinct_count", "var", "std")
 
 _SPREADS = ("var_1", "var_0", "std_1", "std_0")
+
+_ACCUMULATED = frozenset({Reduction.SUM, Reduction.COUNT, Reduction.MEAN})
+"""Reductions that follow from sums and counts; those of columns of floats have other names."""
 
 ROWS = "rows"
 """The function that counts rows; it is computed of a value that is never null."""
@@ -82,6 +87,11 @@ def aggregated(
         wanted.append((reduction_of(function, field), of.index(value)))
         made.append((name, kind))
     return of, wanted, made
+
+
+def accumulates(wanted: Sequence[tuple[Reduction, int]]) -> bool:
+    """Whether all reductions follow from sums of integers and from counts, which diffs can add up to."""
+    return all(reduction in _ACCUMULATED for reduction, _ in wanted)
 
 
 def reduction_of(function: str, field: Any) -> Reduction:
@@ -155,6 +165,18 @@ def sum_of(field: Any) -> Any:
     if pa.types.is_decimal128(kind):
         return pa.decimal128(38, kind.scale)
     raise _no_numbers("sum", field)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether values of a type are added up."""
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal128(kind)
+    )
 
 
 def mean_of(field: Any, operator: str = "mean") -> Any:

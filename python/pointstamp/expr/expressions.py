@@ -17,7 +17,7 @@ Beside columns, constants are dates, timestamps, durations and decimals, too, an
 text, dates and numbers (``col("name").lower()``), casts, and `case` and `coalesce`. Types are those of SQL:
 a product of decimals adds their scales, a quotient is a double, a date and an interval are a timestamp. A
 division by 0 is null. A result that does not fit its type is an `OverflowError`, and a cast without a value a
-`ValueError`, unless the row is gone when the updates of its message are added up.
+`ValueError`, unless the row is gone when the updates of its time are added up.
 
 Over columns a null is unknown, as in SQL: calculations and comparisons with a null are null, ``&`` and ``|``
 of it are null unless the other side decides, and `filter` drops a row whose condition is null.

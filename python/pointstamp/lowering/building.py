@@ -188,9 +188,10 @@ class Building:
         self._chains = passes.chains(nodes)
         self._instead = passes.left_out(nodes)
         if any(node.kind.family == "collections" for node in nodes):
-            from pointstamp.lowering.sharing import shared  # only where collections are
+            from pointstamp.lowering.sharing import shared, unread  # only where collections are
 
             self._instead |= shared(nodes)
+            self._instead |= unread(nodes, self.plan.passed_over, self._instead)
         self._wanted = passes.wanted(nodes, self._chains, self._instead)
         try:
             for node in nodes:
@@ -361,6 +362,9 @@ class Building:
         self._expected.clear()
         for node in (*self.plan.nodes, *self.plan.missing):  # also operators that were never built
             node.arguments = None
+        self.plan.keyed.clear()
+        self.plan.alike = None
+        self.plan.passed_over.clear()
         self._made.clear()
         self._left.clear()
         self._wanted.clear()

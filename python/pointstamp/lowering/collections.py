@@ -47,6 +47,12 @@ def negate(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stre
     return _core.negate(stream)
 
 
+@rule(collections.ACCUMULATE)
+def accumulate(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
+    """Makes records whose diffs are sums and counts of the values of each key."""
+    return _core.accumulate(stream, node["key"], node["values"], node.title)
+
+
 @rule(collections.HASHED)
 def hashed(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Puts a hash in front of each record."""

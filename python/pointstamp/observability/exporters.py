@@ -91,7 +91,9 @@ class Exporters:
                 self._stack.enter_context(watch(self.collector))
 
     def _state(self) -> dict[str, Any]:
-        return self._steady.state()  # type: ignore[no-any-return]  # watchers share one
+        from pointstamp.observability.tables import tables
+
+        return {**self._steady.state(), "tables": tables()}  # watchers share one
 
     def _explanation(self) -> str:
         answers = self.collector.everyone()

@@ -6,11 +6,13 @@ from pointstamp._core import CollectionStageKind, Reduction
 from pointstamp.plan.node import Form, Kind, State
 
 __all__ = [
+    "ACCUMULATE",
     "AGGREGATE",
     "ARRANGE",
     "ARRANGED_UPDATES",
     "BY_MAGNITUDE",
     "CHECK_PAIRS",
+    "COLLECT",
     "COLUMN_UPDATES",
     "CONSOLIDATE",
     "COUNT",
@@ -62,6 +64,7 @@ PROJECT = Kind("map", _FAMILY)
 FILTER_FIELDS = Kind("filter", _FAMILY)
 CHECK_PAIRS = Kind("edges", _FAMILY)
 NEGATE = Kind("negate", _FAMILY)
+ACCUMULATE = Kind("accumulate", _FAMILY)
 HASHED = Kind("hash", _FAMILY)
 BY_MAGNITUDE = Kind("by_magnitude", _FAMILY)
 CONSOLIDATE = Kind("consolidate", _FAMILY, State.BY_TIME)
@@ -98,6 +101,7 @@ SUM = _reduction(Reduction.SUM)
 MEAN = _reduction(Reduction.MEAN)
 TOP_K = _reduction(Reduction.TOP_K)
 OVER = _reduction(Reduction.OVER)
+COLLECT = _reduction(Reduction.COLLECTED)
 AGGREGATE = _reduction(Reduction.AGGREGATE)
 
 REDUCTIONS = (
@@ -112,6 +116,7 @@ REDUCTIONS = (
     MEAN,
     TOP_K,
     OVER,
+    COLLECT,
     AGGREGATE,
 )
 """Kinds that make an arrangement of an arrangement."""

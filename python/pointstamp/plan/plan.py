@@ -106,13 +106,20 @@ class Plan:
         nodes: In the order in which they were appended: a node is after its inputs.
         missing: Nodes that need another call before the dataflow is complete, with the error where it is
             missing.
+        keyed: Pairs of collections by key that joins share, by collection and key; see
+            `pointstamp.api.keyed_rows`.
+        alike: The first of equal nodes, of which joins share the pairs; None before the first join.
+        passed_over: Nodes that some readers read past: without another reader, no operator is made of them.
     """
 
-    __slots__ = ("missing", "nodes")
+    __slots__ = ("alike", "keyed", "missing", "nodes", "passed_over")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.missing: dict[Node, str] = {}
+        self.keyed: dict[Any, Any] = {}
+        self.alike: Any = None
+        self.passed_over: set[Node] = set()
 
     def require(self, node: Node, problem: str) -> None:
         """Notes that the dataflow is not complete until `fulfil` is called for the node."""

@@ -9,9 +9,8 @@ if TYPE_CHECKING:
 
     from pointstamp.api.column_collection import ColumnCapture
     from pointstamp.api.scope import Scope
-    from pointstamp.queries.lowering import Ordered
 
-__all__ = ["in_order", "sql"]
+__all__ = ["sql"]
 
 
 def sql(query: str, /, **tables: Any) -> pa.Table:
@@ -37,6 +36,7 @@ def sql(query: str, /, **tables: Any) -> pa.Table:
         >>> ps.sql(wettest, rain=rain).to_pylist()
         [{'city': 'Ulm', 'mm': 7}, {'city': 'Bonn', 'mm': 5}]
     """
+    from pointstamp.logic.ordered_rows import in_order
     from pointstamp.queries.lowering import Query, lowered
     from pointstamp.queries.tables import collections_of
     from pointstamp.runtime.execution import example
@@ -48,56 +48,3 @@ def sql(query: str, /, **tables: Any) -> pa.Table:
     made, captured = example(build)
     batches = [batch for _, batch in captured.extract()]
     return in_order(made.rows.schema, batches, made.order, made.hidden)
-
-
-def in_order(schema: pa.Schema, batches: list[Any], order: list[Ordered], hidden: list[str]) -> pa.Table:
-    """Returns rows as often as their counts say, in an order, as a table.
-
-    Raises:
-        ValueError: If a row has a negative count.
-
-    Args:
-        schema: The columns.
-        batches: Batches of rows with their counts in the last column, as captures give them.
-        order: The columns that decide, one after another.
-        hidden: Columns that are there for the order alone.
-    """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    every = (
-        pa.Table.from_batches(batches) if batches else schema.append(pa.field("#", pa.int64())).empty_table()
-    )
-    counts = every.column(every.num_columns - 1).to_numpy()
-    rows = _without_views(every.select(range(every.num_columns - 1)))
-    if len(counts) and counts.min() < 0:
-        row = rows.slice(int(counts.argmin()), 1).to_pylist()[0]
-        raise ValueError(
-            f"the row {row} was removed more often than it was inserted: it has no place in a table"
-        )
-    rows = rows.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
-    keys: list[tuple[Any, str]] = []
-    for one in order:
-        values = rows.column(one.column)
-        direction = "descending" if one.descending else "ascending"
-        # Where nulls are is an order of its own, before that of the values; NaN is the greatest of these.
-        keys.append((pc.is_null(values), "descending" if one.nulls_first else "ascending"))
-        if pa.types.is_floating(values.type):
-            keys.append((pc.is_nan(values), direction))
-        keys.append((values, direction))
-    if keys:
-        names = [str(number) for number in range(len(keys))]
-        table = pa.table([values for values, _ in keys], names=names)
-        by = [(name, direction) for name, (_, direction) in zip(names, keys, strict=True)]
-        rows = rows.take(pc.sort_indices(table, sort_keys=by))
-    return rows.drop_columns(hidden) if hidden else rows
-
-
-def _without_views(rows: pa.Table) -> pa.Table:
-    """The rows with plain texts and bytes in place of views, which pyarrow neither sorts nor takes."""
-    import pyarrow as pa
-
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    fields = [field.with_type(plain.get(field.type, field.type)) for field in rows.schema]
-    return rows.cast(pa.schema(fields, rows.schema.metadata))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pointstamp.errors import GraphError
 from pointstamp.expr.expressions import col, lit
+from pointstamp.logic.ordered_rows import Ordered
 from pointstamp.queries.aggregation import aggregates_in, grouped
 from pointstamp.queries.conditions import (
     aliases_of,
@@ -22,6 +24,7 @@ from pointstamp.queries.decorrelation import Subqueries
 from pointstamp.queries.join_order import Unit, equalities, filtered, together
 from pointstamp.queries.parsing import DIALECT, check_parts, key_of, parsed, refuse
 from pointstamp.queries.partial_groups import part_of
+from pointstamp.queries.places import placed
 from pointstamp.queries.recursion import groups_of, reads, recursive
 from pointstamp.queries.relations import Relation, Table, alike, fresh, numbered
 from pointstamp.queries.scalars import Scalars
@@ -35,15 +38,7 @@ if TYPE_CHECKING:
 
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Ordered", "Query", "lowered"]
-
-
-class Ordered(NamedTuple):
-    """A column that a result is ordered by."""
-
-    column: str
-    descending: bool
-    nulls_first: bool
+__all__ = ["Query", "lowered"]
 
 
 class Query(NamedTuple):
@@ -98,7 +93,8 @@ def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
     tree, written = parsed(query, schemas)
     numbered(query, *(column for schema in schemas.values() for column in schema.names))
     given = {name.lower(): Table.of(Relation(rows)) for name, rows in tables.items()}
-    made = lower(tree, given)
+    with placed():
+        made = lower(tree, given)
     names = _as_written(made.names, written, schemas)
     rows = made.relation.rows
     changed = {name: new for name, new in names.items() if name != new}
@@ -263,7 +259,9 @@ class Block:
         if not any(isinstance(source, exp.Join) and source.side for source in sources):
             for source in sources:
                 push_row_numbers(source.this if isinstance(source, exp.Join) else source, conditions)
-        relation = self._from(sources, conditions, outer, scalars)
+        first = [one for one in with_subqueries if self._is_of_one_table(one, sources)]
+        with_subqueries = [one for one in with_subqueries if one not in first]
+        relation = self._from(sources, conditions, outer, scalars, first)
         for condition in conditions:
             relation = relation.where(scalars.of(condition))
         for name, (free, value) in bound.items():
@@ -275,6 +273,21 @@ class Block:
         for condition in with_subqueries:
             subqueries.where(condition)
         return subqueries.relation
+
+    def _is_of_one_table(self, condition: exp.Expr, sources: list[exp.Expr]) -> bool:
+        """Whether a condition keeps the rows of one table that are in a set, which depends on no row.
+
+        It is applied to the table before joins, of which it makes less.
+        """
+        from sqlglot import exp
+
+        if any(isinstance(source, exp.Join) and source.side for source in sources):
+            return False
+        inner = condition.unnest()
+        query = inner.args.get("query") if isinstance(inner, exp.In) else None
+        if query is None or has_subquery(inner.this) or free_columns(query):
+            return False
+        return len(tables_of(inner.this) & self._aliases) == len(tables_of(inner.this)) == 1
 
     def _correlated(
         self, conditions: list[exp.Expr]
@@ -326,16 +339,20 @@ class Block:
         conditions: list[exp.Expr],
         outer: Unit | None,
         scalars: Scalars,
+        first_of_all: list[exp.Expr],
     ) -> Relation:
-        """Joins what is in FROM, and applies the conditions that it can, which it removes from the list."""
+        """Joins what is in FROM, and applies the conditions that it can, which it removes from the list.
+
+        Conditions that come first of all are of one table each, and stay in their list.
+        """
         first, joins = sources[0], cast("list[exp.Join]", sources[1:])
         missing = self._nullable(first, joins)
         late = [one for one in conditions if missing and (tables_of(one) & missing or not tables_of(one))]
         early = [one for one in conditions if one not in late]
-        pending = [self._unit(first)]
+        pending = [self._reduced(self._unit(first), first_of_all, early, scalars)]
         for join in joins:
             check_parts(join, "this", "on", "side", "kind", "using", "method")
-            unit = self._unit(join.this)
+            unit = self._reduced(self._unit(join.this), first_of_all, early, scalars)
             on = conjuncts(join.args.get("on"))
             for condition in on:
                 if has_subquery(condition):
@@ -359,6 +376,19 @@ class Block:
         made = filtered(made, late, scalars)
         conditions[:] = [*early, *late]
         return made.relation
+
+    def _reduced(
+        self, unit: Unit, conditions: list[exp.Expr], early: list[exp.Expr], scalars: Scalars
+    ) -> Unit:
+        """Applies the conditions with subqueries of a unit's table, after its other conditions."""
+        own = [one for one in conditions if tables_of(one) <= unit.tables]
+        if not own:
+            return unit
+        unit = filtered(unit, early, scalars)
+        subqueries = Subqueries(self, unit.relation, {})
+        for condition in own:
+            subqueries.where(condition)
+        return Unit(subqueries.relation, unit.tables, unit.place)
 
     def _nullable(self, first: exp.Expr, joins: list[exp.Join]) -> set[str]:
         """The tables whose columns an outer join may fill with nulls."""
@@ -582,7 +612,10 @@ def _combined(node: exp.SetOperation, tables: Mapping[str, Table]) -> _Made:
     if len(left.names) != len(right.names):
         refuse(node, f"one side has {len(left.names)} columns, and the other {len(right.names)}")
     a, b = left.relation.only(left.names), right.relation.only(right.names)
-    here, there = alike(a, b)
+    try:
+        here, there = alike(a, b)
+    except GraphError as error:
+        refuse(node, str(error))
     verbs = {exp.Union: here.union, exp.Except: here.except_, exp.Intersect: here.intersect}
     rows = verbs[type(node)](there, distinct=bool(node.args.get("distinct")))
     order = node.args.get("order")

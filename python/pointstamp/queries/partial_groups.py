@@ -1,7 +1,9 @@
 """Parts of large groups: a change computes one part of its group again, and not the group.
 
-Rows are divided by their values. A group of all rows, and groups by text or by computed values, are likely to
-be large; groups by columns of numbers and dates are likely to be small, and have no parts.
+Counts, and sums of integers and decimals, need no parts: `ColumnCollection.aggregate` keeps their totals, to
+which a change adds. For other aggregates rows are divided by their values. A group of all rows, and groups by
+text or by computed values, are likely to be large; groups by columns of numbers and dates are likely to be
+small, and have no parts.
 
 Cost: a change reads the rows of one part and the results of all parts; each part has a result of its own.
 """
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Aggregate, Expr
     from pointstamp.queries.relations import Relation
 
-__all__ = ["PARTS", "combined", "part_of", "worth_parts"]
+__all__ = ["PARTS", "add_up", "combined", "part_of", "worth_parts"]
 
 PARTS = 256
 """The number of parts that a group has at most."""
@@ -64,6 +66,19 @@ def worth_parts(relation: Relation, keys: Sequence[Expr]) -> bool:
             continue  # a computed value, such as a year
         kind = relation.rows.schema.field(key._column).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)):
+            return False
+    return True
+
+
+def add_up(schema: pa.Schema, aggregates: dict[str, Aggregate]) -> bool:
+    """Whether a change of a row adds to each of some aggregates, without a look at other rows."""
+    for aggregate in aggregates.values():
+        if aggregate.function == "count":
+            continue
+        of = aggregate.of
+        if aggregate.function != "sum" or of is None or of._column is None:
+            return False
+        if pa.types.is_floating(schema.field(of._column).type):
             return False
     return True
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pointstamp import _core
+from pointstamp.errors import GraphError
 from pointstamp.expr.expressions import col, lit
 from pointstamp.expr.functions import coalesce
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Expr
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Relation", "Table", "alike", "fresh", "numbered", "titled"]
+__all__ = ["Relation", "Table", "alike", "fresh", "numbered", "titled", "type_of"]
 
 LONGEST = 80
 """The number of characters of the name of an operation."""
@@ -138,7 +139,14 @@ def in_common(a: Relation, here: Expr, b: Relation, there: Expr) -> tuple[Expr, 
     if first == second:
         return here, there
     both = _core.Schema(pa.schema({"a": first, "b": second}))
-    kind = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))]).to_pyarrow().field(0).type
+    try:
+        made = _core.select_schema(both, ["value"], [coalesce(col("a"), col("b"))])
+    except GraphError:
+        raise GraphError(
+            f"{here!r} is of type {first}, and {there!r} of type {second}: cast one of them, as in "
+            "CAST(x AS BIGINT)"
+        ) from None
+    kind = made.to_pyarrow().field(0).type
     return here if first == kind else here.cast(kind), there if second == kind else there.cast(kind)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp import _core
 from pointstamp.expr.functions import case, coalesce
 from pointstamp.queries.parsing import DIALECT, check_parts, key_of, refuse
+from pointstamp.queries.places import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +65,12 @@ class Scalars:
 
     def _value(self, node: exp.Expr) -> Any:
         """The expression, or the constant, that a part of a query is."""
+        made = self._translated(node)
+        if isinstance(made, _core.Expr):
+            note(made, node)
+        return made
+
+    def _translated(self, node: exp.Expr) -> Any:
         from sqlglot import exp
 
         if self._known and not isinstance(node, exp.Literal):

@@ -8,8 +8,10 @@
 //! * [`arrange()`]: an [`Arrangement`], by record or by key, which a [`Trace`] reads and imports into other dataflows;
 //! * of an arrangement: [`join`](Arrangement::join), [`reduce`](Arrangement::reduce), [`totals`](Arrangement::totals), and
 //!   [`enter`](Arrangement::enter) into a loop, which a [`Variable`] makes;
+//! * [`accumulate()`]: sums and counts of the values of keys, as diffs;
 //! * [`consolidate()`]: the updates of each time added up.
 
+mod accumulate;
 mod arrange;
 mod checkpoint;
 pub mod columns;
@@ -43,6 +45,7 @@ use pointstamp_rows::Row;
 use crate::Error;
 use crate::typed::Output;
 
+pub use accumulate::accumulate;
 pub use arrange::{Arranged, Arrangement, Form, Keeps, Size, arrange};
 pub use consolidate::consolidate;
 pub use exotic::Exotic;
@@ -52,7 +55,8 @@ pub use labels::{by_magnitude, hashed};
 pub use project::{check_pairs, filter, negate, project};
 pub use reduce::Reducer;
 pub use reducers::{
-    Aggregate, Frame, Place, Ranking, Reduction, WindowFunction, Windowing, reducer,
+    Accumulation, Aggregate, Collection, Frame, Place, Ranking, Reduction, WindowFunction,
+    Windowing, reducer,
 };
 pub use route::By;
 pub use sealed::Sealed;

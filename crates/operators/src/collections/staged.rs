@@ -82,6 +82,11 @@ impl<T: ScopeTime> Staged<T> {
         hold(&mut self.capabilities, message)
     }
 
+    /// Whether there are updates.
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.capabilities.is_empty()
+    }
+
     /// Adds an update of a message that is held.
     #[inline]
     pub(crate) fn push(

@@ -194,7 +194,9 @@ pub(crate) fn reduced(reduction: &Reduction, list: &List) -> List {
                 .into_iter()
                 .collect()
         }
-        Reduction::Windowed(_) => unreachable!("windows are compared with DuckDB's, from Python"),
+        Reduction::Windowed(_) | Reduction::Collected(_) | Reduction::Accumulated(_) => {
+            unreachable!("these are compared with DuckDB's, from Python")
+        }
         Reduction::Count => one(aggregate(list, Aggregate::Count)),
         Reduction::Min { .. } => one(aggregate(list, Aggregate::Min)),
         Reduction::Max => one(aggregate(list, Aggregate::Max)),

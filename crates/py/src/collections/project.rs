@@ -29,6 +29,22 @@ pub(crate) fn project(stream: &Stream, fields: &Bound<'_, PyAny>, name: &str) ->
     stream.made(projected)
 }
 
+/// Makes of the rows of each key records whose diffs are its number of rows, and of each value its number of nulls and, where
+/// it is marked, its sum. The fields are the key and a tuple of the values.
+#[pyfunction]
+pub(crate) fn accumulate(
+    stream: &Stream,
+    key: &Bound<'_, PyAny>,
+    values: Vec<(Bound<'_, PyAny>, bool)>,
+    name: &str,
+) -> PyResult<Stream> {
+    let values = values.into_iter();
+    let values = values.map(|(value, summed)| Ok((expression(&value)?, summed)));
+    let values = values.collect::<PyResult<Vec<_>>>()?;
+    let accumulated = collections::accumulate(&stream.typed()?, &expression(key)?, values, name);
+    stream.made(accumulated)
+}
+
 /// Keeps the records of which an expression is true.
 #[pyfunction]
 pub(crate) fn filter_fields(

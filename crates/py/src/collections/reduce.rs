@@ -9,8 +9,8 @@ use std::rc::Rc;
 use pointstamp_arrange::{Error, Lists, Reducer as Kernel, Rows};
 use pointstamp_engine::error::UserResult;
 use pointstamp_operators::collections::{
-    Aggregate, Exotic, Form, Frame as NativeFrame, Place, Ranking, Reducer, Reduction as Native,
-    WindowFunction as NativeFunction, Windowing, reducer,
+    Accumulation, Aggregate, Collection, Exotic, Form, Frame as NativeFrame, Place, Ranking,
+    Reducer, Reduction as Native, WindowFunction as NativeFunction, Windowing, reducer,
 };
 use pointstamp_rows::{Cells, Row, RowBuf};
 use pyo3::exceptions::PyTypeError;
@@ -20,6 +20,7 @@ use pyo3::types::PyList;
 use super::arrange::Arrangement;
 use super::given::diff_of;
 use super::values::{FromPython, ToPython};
+use crate::columns::schema::Schema;
 use crate::errors::IntoException;
 use crate::gil::{Held, attached};
 use crate::iterables::results_of;
@@ -108,6 +109,22 @@ fn reducer_of(
                 .map(|(kind, part)| Ok((aggregate(kind)?, part)));
             Native::Several(parts.collect::<PyResult<_>>()?)
         }
+        Reduction::Collected => {
+            type Given<'py> = (PyRef<'py, Schema>, usize, Vec<(usize, bool, bool)>);
+            let (schema, part, by): Given<'_> = argument.extract()?;
+            Native::Collected(Collection {
+                part,
+                by: places(by),
+                element: schema.schema.clone(),
+            })
+        }
+        Reduction::Accumulated => {
+            let parts: Vec<(Reduction, usize)> = argument.extract()?;
+            let parts = parts
+                .into_iter()
+                .map(|(kind, part)| Ok((accumulation(kind)?, part)));
+            Native::Accumulated(parts.collect::<PyResult<_>>()?)
+        }
     };
     let exotic: Rc<dyn Exotic> = Rc::new(Exotics);
     Ok(reducer(native, &exotic, name))
@@ -152,6 +169,24 @@ fn window_function(
     })
 }
 
+/// The total of this kind.
+fn accumulation(kind: Reduction) -> PyResult<Accumulation> {
+    Ok(match kind {
+        Reduction::Count => Accumulation::Count,
+        Reduction::Sum => Accumulation::Sum,
+        Reduction::Mean => Accumulation::Mean,
+        _ => return Err(not_of_parts(kind)),
+    })
+}
+
+#[cold]
+fn not_of_parts(kind: Reduction) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{} is not computed of a part of values",
+        kind.label()
+    ))
+}
+
 /// The aggregate of this kind.
 fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
     let variance = |sample, root| Aggregate::Variance { sample, root };
@@ -168,12 +203,7 @@ fn aggregate(kind: Reduction) -> PyResult<Aggregate> {
         Reduction::VarianceOfAll => variance(false, false),
         Reduction::Deviation => variance(true, true),
         Reduction::DeviationOfAll => variance(false, true),
-        _ => {
-            return Err(PyTypeError::new_err(format!(
-                "{} is not computed of a part of values",
-                kind.label()
-            )));
-        }
+        _ => return Err(not_of_parts(kind)),
     })
 }
 

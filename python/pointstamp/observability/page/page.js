@@ -232,8 +232,19 @@ function render() {
   if (!decided) { decided = true; if (current.operators.length > 100) for (const scope of current.scopes.slice(1)) closed.add(key(scope.address)); }
   const shape = JSON.stringify([current.number, current.operators.map(one => one.address), [...closed]]);
   if (shape !== drawnFor) { drawnFor = shape; draw(current); if (!fitted) { fitted = true; fit(); } }
-  update(current); figures(current); details(current);
+  update(current); figures(current); details(current); tables();
   document.body.dataset.ready = "yes";
+}
+
+function tables() { // the first rows of collections that the program shows
+  const place = $("tables"); place.replaceChildren();
+  for (const one of state.tables || []) {
+    tag("h2", place, one.name);
+    const table = tag("table", place, undefined, "rows"), head = tag("tr", table);
+    for (const name of one.columns) tag("th", head, name);
+    for (const row of one.rows) { const line = tag("tr", table); for (const value of row) tag("td", line, value); }
+    tag("p", place, one.count + " rows" + (one.count > one.rows.length ? ", of which the first " + one.rows.length + " are shown" : ""), "note");
+  }
 }
 
 // ------------------------------------------------------------ where it comes from

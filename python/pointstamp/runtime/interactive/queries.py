@@ -28,13 +28,18 @@ SHOWN = 20
 class Prepared:
     """A query that is to be built: what its dataflow is, and how its result is read.
 
+    Args:
+        query: The text.
+        tables: The tables, or their schemas.
+        shown: Whether the live page has the result.
+
     Raises:
         GraphError: If it is not covered.
     """
 
     __slots__ = ("build", "data", "plan", "query", "result")
 
-    def __init__(self, query: str, tables: Mapping[str, Any]) -> None:
+    def __init__(self, query: str, tables: Mapping[str, Any], *, shown: bool = False) -> None:
         import pyarrow as pa
 
         from pointstamp.logic.frames import schema_and_rows
@@ -59,7 +64,7 @@ class Prepared:
         self.plan = example(build)
         (lowered,) = made
         self.result = lowered.rows.schema, lowered.order, lowered.hidden
-        self.build: Callable[[Scope], dict[str, Any]] = partial(_built, query, schemas)
+        self.build: Callable[[Scope], dict[str, Any]] = partial(_built, query, schemas, shown)
 
 
 def _lowered(query: str, schemas: Mapping[str, Any], scope: Scope) -> tuple[Query, dict[str, Any]]:
@@ -71,8 +76,14 @@ def _lowered(query: str, schemas: Mapping[str, Any], scope: Scope) -> tuple[Quer
     return lowered(query, tables), inputs
 
 
-def _built(query: str, schemas: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+def _built(query: str, schemas: Mapping[str, Any], shown: bool, scope: Scope) -> dict[str, Any]:
     made, inputs = _lowered(query, schemas, scope)
+    if shown:
+        columns = [one.column for one in made.order] or list(made.rows.schema.names)
+        directions = [(one.descending, one.nulls_first) for one in made.order] or [(False, False)] * len(
+            columns
+        )
+        made.rows._show(" ".join(query.split()), columns, directions, made.hidden, SHOWN)
     return {**inputs, RESULT: made.rows}
 
 
@@ -129,7 +140,7 @@ class LiveQuery:
         """
         import pyarrow as pa
 
-        from pointstamp.queries.answers import in_order
+        from pointstamp.logic.ordered_rows import in_order
 
         opened = [handle for handle in self.inputs.values() if not handle.closed]
         later = 1 + max((int(handle.time) for handle in opened), default=0)  # type: ignore[arg-type]
@@ -212,11 +223,28 @@ class LiveQuery:
 
 def _added_up(changes: pa.Table) -> pa.Table:
     """Changes with the sum of the diffs of each row, without rows that cancel."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     names = changes.column_names
+    if any(pa.types.is_nested(field.type) for field in changes.schema):
+        return _added_up_by_text(changes)
     numbered = changes.rename_columns([*map(str, range(len(names) - 1)), "diff"])
     summed = numbered.group_by(numbered.column_names[:-1], use_threads=False).aggregate([("diff", "sum")])
     summed = summed.filter(pc.field("diff_sum") != 0)
     order = [*numbered.column_names[:-1], "diff_sum"]
     return summed.select(order).rename_columns(names)
+
+
+def _added_up_by_text(changes: pa.Table) -> pa.Table:
+    """The result of `_added_up`, of columns that pyarrow does not group by: lists."""
+    import pyarrow as pa
+
+    rows = changes.drop_columns("diff")
+    totals: dict[str, list[int]] = {}
+    for index, (row, diff) in enumerate(zip(rows.to_pylist(), changes["diff"].to_pylist(), strict=True)):
+        total = totals.setdefault(repr(row), [index, 0])
+        total[1] += diff
+    left = [total for total in totals.values() if total[1]]
+    found = rows.take(pa.array([index for index, _ in left], pa.int64()))
+    return found.append_column("diff", pa.array([diff for _, diff in left], pa.int64()))

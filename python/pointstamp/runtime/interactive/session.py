@@ -312,7 +312,7 @@ class Interactive:
         """
         from pointstamp.runtime.interactive.queries import LiveQuery, Prepared
 
-        ready = Prepared(query, tables)
+        ready = Prepared(query, tables, shown=self._config.dashboard is not None)
         return LiveQuery(self.dataflow(ready.build, name=" ".join(query.split())), ready)
 
     def _built_by(

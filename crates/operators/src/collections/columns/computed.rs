@@ -1,19 +1,14 @@
 //! Scalars applied to updates and to record batches, and rows of which one has no result.
 //!
-//! Invariant: a row without a result is an error only where it is left when the updates of one message are added up: joins
-//! make pairs of rows that are never there at once, and they cancel.
-//!
 //! Cost: a batch in which a row has no result is computed again row by row.
-
-use std::collections::BTreeMap;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use pointstamp_arrange::Rows;
 use pointstamp_engine::error::BoxError;
-use pointstamp_order::Point;
-use pointstamp_rows::{Row, RowBuf};
+use pointstamp_rows::{Cells, Row, RowBuf};
 
+use super::attempt::Attempt;
 use super::error::ColumnsError;
 use super::kernels::Scalar;
 use super::plain::PlainColumns;
@@ -26,18 +21,20 @@ pub(super) fn select(
     updates: Updates,
     scalars: &[Scalar],
     schema: &SchemaRef,
-) -> Result<Updates, BoxError> {
+) -> Result<Attempt, BoxError> {
     let own = own_columns(&updates, schema)?;
     let len = updates.len();
     if let Ok(made) = plain(&updates, scalars, &own, len) {
-        return Ok(updates.with_columns(PlainColumns::new(made, len)));
+        return Ok(Attempt::whole(
+            updates.with_columns(PlainColumns::new(made, len)),
+        ));
     }
-    let kept = without_failures(&updates, scalars, &own)?;
-    let left = updates.filtered(&kept)?;
-    let own = own_columns(&left, schema)?;
-    let len = left.len();
-    let made = plain(&left, scalars, &own, len).map_err(pointstamp_columnar::Error::from)?;
-    Ok(left.with_columns(PlainColumns::new(made, len)))
+    Attempt::part(&updates, &has_results(scalars, &own, len), |left| {
+        let own = own_columns(&left, schema)?;
+        let len = left.len();
+        let made = plain(&left, scalars, &own, len).map_err(pointstamp_columnar::Error::from)?;
+        Ok(left.with_columns(PlainColumns::new(made, len)))
+    })
 }
 
 /// Returns the updates of rows of which a condition is true.
@@ -45,16 +42,35 @@ pub(super) fn keep(
     updates: Updates,
     condition: &Scalar,
     schema: &SchemaRef,
-) -> Result<Updates, BoxError> {
+) -> Result<Attempt, BoxError> {
     let own = own_columns(&updates, schema)?;
     if let Ok(mask) = condition.holds(&own, updates.len()) {
-        return Ok(updates.filtered(&mask)?);
+        return Ok(Attempt::whole(updates.filtered(&mask)?));
     }
-    let kept = without_failures(&updates, std::slice::from_ref(condition), &own)?;
-    let left = updates.filtered(&kept)?;
-    let own = own_columns(&left, schema)?;
-    let mask = condition.holds(&own, left.len());
-    Ok(left.filtered(&mask.map_err(pointstamp_columnar::Error::from)?)?)
+    let scalars = std::slice::from_ref(condition);
+    Attempt::part(
+        &updates,
+        &has_results(scalars, &own, updates.len()),
+        |left| {
+            let own = own_columns(&left, schema)?;
+            let mask = condition.holds(&own, left.len());
+            Ok(left.filtered(&mask.map_err(pointstamp_columnar::Error::from)?)?)
+        },
+    )
+}
+
+/// Returns the error of a row of which one of some scalars has no result.
+pub(super) fn error_of(scalars: &[Scalar], schema: &SchemaRef, row: Row<'_>) -> Option<Error> {
+    let mut rows = Cells::default();
+    rows.push(row);
+    let own = match columns_of_rows(&rows, schema) {
+        Ok(own) => own,
+        Err(error) => return Some(error),
+    };
+    scalars.iter().find_map(|scalar| {
+        let error = scalar.plain(&own, 1).err()?;
+        Some(no_result(scalar, &error, row).into())
+    })
 }
 
 /// Returns the column that a scalar makes of a batch.
@@ -102,30 +118,13 @@ fn plain(
     made.collect()
 }
 
-/// A mask of the rows that all scalars have a result for. The others cancel each other, or are an error.
-fn without_failures(
-    updates: &Updates,
-    scalars: &[Scalar],
-    own: &[ArrayRef],
-) -> Result<BooleanArray, Error> {
-    let mut failed: BTreeMap<(Point, Row<'_>), (i128, ColumnsError)> = BTreeMap::new();
-    let mut kept = Vec::with_capacity(updates.len());
-    let message = Point::new(&vec![0; updates.dims()]);
-    for (index, update) in updates.iter().enumerate() {
+/// A mask of the rows that all scalars have a result for.
+fn has_results(scalars: &[Scalar], own: &[ArrayRef], len: usize) -> BooleanArray {
+    let has_results = |index| {
         let one: Vec<_> = own.iter().map(|column| column.slice(index, 1)).collect();
-        let mut results = scalars.iter();
-        let failure = results.find_map(|scalar| Some((scalar, scalar.plain(&one, 1).err()?)));
-        kept.push(failure.is_none());
-        if let Some((scalar, error)) = failure {
-            let at = (update.time(&message), update.row);
-            let first = || (0, no_result(scalar, &error, update.row));
-            failed.entry(at).or_insert_with(first).0 += i128::from(update.diff);
-        }
-    }
-    match failed.into_values().find(|(diff, _)| *diff != 0) {
-        Some((_, error)) => Err(error.into()),
-        None => Ok(kept.into()),
-    }
+        scalars.iter().all(|scalar| scalar.plain(&one, 1).is_ok())
+    };
+    (0..len).map(|index| Some(has_results(index))).collect()
 }
 
 #[cold]

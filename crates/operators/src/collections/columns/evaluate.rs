@@ -9,13 +9,13 @@ use arrow_schema::{Field, Schema};
 use pointstamp_arrange::Rows;
 use pointstamp_columnar::physical::from_physical;
 use pointstamp_columnar::selection::rows_where;
-use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
+use pointstamp_rows::expressions::{Condition, Expr, Failure, Nulls, Projection};
 
 use super::kernels::{Scalar, plainly};
 use super::plain::{PlainColumns, only_true};
 use super::types::{condition, typed};
 use super::write::columns_of_rows;
-use super::{computed, eval};
+use super::{computed, eval, plain_exprs};
 use crate::Error;
 
 /// Returns the columns that expressions make of the columns of a batch.
@@ -51,9 +51,9 @@ fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
         return computed::column(&batch, &Scalar::new(expr, &batch.schema())?);
     }
     let batch = read_by(batch, expr)?;
-    let (expr, data_type) = typed(expr, &batch.schema())?;
+    let (plain, data_type) = typed(expr, &batch.schema())?;
     let columns = PlainColumns::of(&batch)?;
-    let exprs = [expr];
+    let exprs = [plain.clone()];
     if let Some(made) = eval::select(&columns, &exprs)
         && let Ok(column) = from_physical(&made.arrays()[0], &data_type)
     {
@@ -61,8 +61,9 @@ fn evaluate(batch: &RecordBatch, expr: &Expr) -> Result<ArrayRef, Error> {
     }
     let mut projection = Projection::new(Expr::Tuple(exprs.into()), Nulls::Unknown);
     let rows = projection.apply_all(columns.rows());
+    let rows = rows.map_err(|failure| failed(expr, plain, &columns, failure))?;
     let schema = Schema::new(vec![Field::new("", data_type, true)]);
-    let mut made = columns_of_rows(&rows.map_err(Error::Expression)?, &schema.into())?;
+    let mut made = columns_of_rows(&rows, &schema.into())?;
     Ok(made.remove(0))
 }
 
@@ -75,16 +76,27 @@ fn holds(batch: &RecordBatch, expr: &Expr) -> Result<BooleanArray, Error> {
         return Ok(only_true(truth.as_boolean()));
     }
     let batch = read_by(batch, expr)?;
-    let expr = condition(expr, &batch.schema())?;
+    let plain = condition(expr, &batch.schema())?;
     let columns = PlainColumns::of(&batch)?;
-    if let Some(held) = eval::holds(&columns, &expr, Nulls::Unknown) {
+    if let Some(held) = eval::holds(&columns, &plain, Nulls::Unknown) {
         return Ok(held);
     }
-    let mut condition = Condition::new(expr, Nulls::Unknown);
+    let mut condition = Condition::new(plain.clone(), Nulls::Unknown);
     let rows = columns.rows();
     let held = (0..rows.len()).map(|index| condition.holds(&[rows.get(index)]));
     let held = held.collect::<Result<Vec<_>, _>>();
-    Ok(held.map_err(Error::Expression)?.into())
+    Ok(held
+        .map_err(|failure| failed(expr, plain, &columns, failure))?
+        .into())
+}
+
+/// The error of the first row of which an expression has no result.
+#[cold]
+fn failed(expr: &Expr, plain: Expr, columns: &PlainColumns, failure: Failure) -> Error {
+    let rows = columns.rows();
+    let rows = (0..rows.len()).map(|index| rows.get(index));
+    let found = plain_exprs::error_of(&[(expr.to_string(), plain)], rows);
+    found.unwrap_or(Error::Expression(failure))
 }
 
 /// The columns of a batch that an expression reads.

@@ -9,6 +9,7 @@
 //! rows are words from end to end. [`typed`] refuses expressions that have no meaning for a column's type, while the
 //! dataflow is built.
 
+mod attempt;
 mod changes;
 mod collect;
 mod computed;
@@ -18,16 +19,18 @@ pub(crate) mod eval;
 mod evaluate;
 mod kernels;
 pub(crate) mod plain;
+mod plain_exprs;
 #[cfg(test)]
 mod tests;
 mod types;
 mod updates;
-mod write;
+pub(crate) mod write;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use pointstamp_columnar::physical::physical;
 use pointstamp_rows::expressions::{Condition, Expr, Nulls, Projection};
 
+use self::attempt::attempt;
 use self::kernels::{Scalar, plainly};
 use super::Updates;
 use super::project::{filter, on_updates};
@@ -76,25 +79,34 @@ pub fn select(
     schema: &SchemaRef,
     columns: impl IntoIterator<Item = (String, Expr)>,
 ) -> Result<Typed<Updates>, Error> {
-    let (chosen, _) = selected(schema, columns)?;
+    let columns: Vec<_> = columns.into_iter().collect();
+    let (chosen, _) = selected(schema, columns.iter().cloned())?;
     let exprs = match chosen {
         Selected::Plain(exprs) => exprs,
         Selected::Kernels(scalars) => {
-            let schema = schema.clone();
-            return on_updates(stream, "select", move |updates| {
-                computed::select(updates, &scalars, &schema)
-            });
+            let (schema, known) = (schema.clone(), (scalars.clone(), schema.clone()));
+            return attempt(
+                stream,
+                "select",
+                move |updates| computed::select(updates, &scalars, &schema),
+                move |row| computed::error_of(&known.0, &known.1, row),
+            );
         }
     };
     let mut projection = Projection::new(Expr::Tuple(exprs.clone().into()), Nulls::Unknown);
-    on_updates(stream, "select", move |updates| {
-        let columns = updates.columns();
-        if let Some(made) = columns.and_then(|columns| eval::select(columns, &exprs)) {
-            return Ok(updates.with_columns(made));
-        }
-        let rows = projection.apply_all(updates.rows());
-        Ok(updates.with_rows(rows.map_err(Error::Expression)?))
-    })
+    if !exprs.iter().any(plain_exprs::may_fail) {
+        return on_updates(stream, "select", move |updates| {
+            Ok(plain_exprs::select(updates, &exprs, &mut projection)?.made)
+        });
+    }
+    let written = columns.iter().map(|(_, expr)| expr.to_string());
+    let known: Vec<_> = written.zip(exprs.iter().cloned()).collect();
+    attempt(
+        stream,
+        "select",
+        move |updates| plain_exprs::select(updates, &exprs, &mut projection),
+        move |row| plain_exprs::error_of(&known, [row]),
+    )
 }
 
 /// Returns the schema of the result of [`select`].
@@ -152,12 +164,26 @@ pub fn keep(
     expr: &Expr,
 ) -> Result<Typed<Updates>, Error> {
     if let Some(plain) = plainly(expr, condition(expr, schema))? {
-        return filter(stream, Condition::new(plain, Nulls::Unknown), "filter");
+        let mut condition = Condition::new(plain.clone(), Nulls::Unknown);
+        if !plain_exprs::may_fail(&plain) {
+            return filter(stream, condition, "filter");
+        }
+        let known = [(expr.to_string(), plain)];
+        return attempt(
+            stream,
+            "filter",
+            move |updates| plain_exprs::keep(updates, &mut condition),
+            move |row| plain_exprs::error_of(&known, [row]),
+        );
     }
     let (scalar, schema) = (Scalar::condition(expr, schema)?, schema.clone());
-    on_updates(stream, "filter", move |updates| {
-        computed::keep(updates, &scalar, &schema)
-    })
+    let known = ([scalar.clone()], schema.clone());
+    attempt(
+        stream,
+        "filter",
+        move |updates| computed::keep(updates, &scalar, &schema),
+        move |row| computed::error_of(&known.0, &known.1, row),
+    )
 }
 
 /// Refuses a condition that [`keep`] has no meaning for.

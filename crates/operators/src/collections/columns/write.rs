@@ -137,7 +137,7 @@ fn column_of(array: &ArrayRef, field: &Field) -> Option<ArrayRef> {
 }
 
 /// The columns of a schema, from rows that have a value for each.
-pub(super) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> Result<Vec<ArrayRef>, Error> {
+pub(crate) fn columns_of_rows(rows: &Cells, schema: &SchemaRef) -> Result<Vec<ArrayRef>, Error> {
     let kinds = schema.fields().iter().map(|column| {
         physical(column.data_type()).ok_or_else(|| ColumnsError::Unkept {
             name: column.name().clone(),

@@ -8,6 +8,8 @@
 //!
 //! Cost: linear in the values of the keys that a call has; [`several`] sorts parts of them.
 
+mod accumulated;
+mod collected;
 mod columns;
 mod counts;
 mod extremes;
@@ -20,6 +22,8 @@ mod windowed;
 
 use std::rc::Rc;
 
+use self::accumulated::Accumulated;
+use self::collected::Collected;
 use self::columns::OfColumns;
 use self::counts::{Distinct, Positive, count, distinct_count};
 use self::extremes::{Greatest, Least, least_of_any};
@@ -33,7 +37,10 @@ use super::arrange::Form;
 use super::exotic::Exotic;
 use super::reduce::Reducer;
 
-pub use self::reduction::{Aggregate, Frame, Place, Ranking, Reduction, WindowFunction, Windowing};
+pub use self::reduction::{
+    Accumulation, Aggregate, Collection, Frame, Place, Ranking, Reduction, WindowFunction,
+    Windowing,
+};
 
 /// Creates the reducer of the named operator, and returns it with the form of its results.
 pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Reducer, Form) {
@@ -62,6 +69,8 @@ pub fn reducer(reduction: Reduction, exotic: &Rc<dyn Exotic>, name: &str) -> (Re
             });
             Reducer::new(Several(parts.collect()))
         }
+        Reduction::Collected(collection) => Reducer::new(Collected(collection)),
+        Reduction::Accumulated(parts) => Reducer::new(Accumulated(parts)),
         Reduction::OfColumns(aggregate, width) => {
             Reducer::new(OfColumns::new(width, of_aggregate(aggregate)))
         }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU128;
 
+use arrow_schema::SchemaRef;
 use pointstamp_arrange::{Error, Reducer as Kernel};
 use pointstamp_rows::Cells;
 
@@ -47,6 +48,11 @@ pub enum Reduction {
     /// An aggregate of each of several parts of values that are tuples, as a tuple. A part that is null is left out; of no
     /// value the result is null, and of a count 0.
     Several(Vec<(Aggregate, usize)>),
+    /// A list of a part of the values.
+    Collected(Collection),
+    /// Totals of parts of values, as a tuple, from the records of [`accumulate`](crate::collections::accumulate). A part
+    /// that is null is left out; of no value the result is null, and of a count 0.
+    Accumulated(Vec<(Accumulation, usize)>),
     /// An aggregate of values of so many columns, in which nulls are skipped.
     OfColumns(Aggregate, usize),
 }
@@ -71,6 +77,17 @@ pub struct Place {
     pub descending: bool,
     /// True if nulls come first.
     pub nulls_first: bool,
+}
+
+/// The values of a key as a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collection {
+    /// The part that is listed.
+    pub part: usize,
+    /// The parts of values that decide about their order; then whole values do.
+    pub by: Vec<Place>,
+    /// The schema of one column, of the elements.
+    pub element: SchemaRef,
 }
 
 /// The values of a key with functions of the values around each of them.
@@ -175,4 +192,15 @@ pub enum Aggregate {
         /// True for its square root.
         root: bool,
     },
+}
+
+/// A total of a part of values, which are integers where it is not a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accumulation {
+    /// The number of values.
+    Count,
+    /// The sum.
+    Sum,
+    /// The mean, as a float.
+    Mean,
 }
