@@ -21,7 +21,7 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::port::MessageCapability;
 use pointstamp_rows::Row;
 
-use crate::collections::kept::{Beginning, Keeper, Parts};
+use crate::collections::checkpoint::{Beginning, Keeper, Parts};
 use crate::collections::memory::caused;
 use crate::collections::staged::Staged;
 use crate::collections::time::{ScopeTime, frontier_of};
