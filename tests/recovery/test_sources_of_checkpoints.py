@@ -26,6 +26,7 @@ from pointstamp.connectors import (
     ParquetSource,
     PartitionReader,
     QueueSource,
+    Sink,
     Source,
     SQLiteSink,
 )
@@ -600,6 +601,71 @@ def test_a_table_is_gone_on_with_in_a_snapshot_and_in_a_transaction(
     with pytest.raises(Enough):
         run(tmp_path, read, until_shown)
     assert shown(tmp_path) == Counter(range(0 if snapshot else 500, 1001))
+
+
+@pytest.mark.skipif(POSTGRES is not None, reason=POSTGRES or "")
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_server_that_is_started_again_has_each_row_once(server: Any, mode: str, tmp_path: Path) -> None:
+    """While the server goes and comes, and after a crash of the program: from a table to another table.
+
+    A server that is stopped orderly waits until all is acknowledged that it has sent. It takes no rows
+    meanwhile, so then the target is elsewhere.
+    """
+    from pointstamp.connectors.postgres import PostgresSink, PostgresSource
+
+    table, target = server.published("n int primary key"), server.table("n int, total int")
+    columns, query = ["n", "total"], f"select n, total from {target}"
+    sink: Sink
+    if mode == "fast":
+        sink = SQLiteSink(tmp_path / "out.db", target, columns=columns)
+    else:
+        sink = PostgresSink(server.conninfo, target, columns=columns)
+    given = 0
+
+    def insert() -> None:
+        nonlocal given
+        server.do(f"insert into {table} select generate_series({given}, {given + 99})")
+        given += 100
+
+    def written() -> list[tuple[int, int]]:
+        if mode == "fast":
+            with closing(sqlite3.connect(tmp_path / "out.db")) as database:
+                return database.execute(query).fetchall()
+        found: list[tuple[int, int]] = server.do(query)
+        return found
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            changes: ps.Stream[Any] = scope.read(
+                PostgresSource(server.conninfo, table, slot=table), every=0.01
+            )
+            ones = changes.key_by(lambda change: change.row["n"] % 3, lambda change: change.row["n"])
+            counts = ones.state_machine(lambda _, n, seen: (seen + 1, [(n, seen + 1)]), default=int)
+            counts.write(sink)
+        for restarts in (False, True, True):
+            insert()
+            if restarts:
+                restart = threading.Thread(target=lambda: (server.stop(mode), server.start()))
+                restart.start()
+                while restart.is_alive():
+                    worker.step_or_park(0.005)
+                restart.join()
+            worker.step_while(lambda: len(written()) < given, timeout=60)
+        insert()
+        for _ in range(20):
+            worker.step_or_park(0.005)
+        raise Enough
+
+    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=0.02))
+    insert()
+    for _ in range(2):
+        with pytest.raises(Enough):
+            ps.execute(main, config=config)
+    found = written()
+    assert set(Counter(n for n, _ in found).values()) == {1}
+    totals = [sorted(total for n, total in found if n % 3 == key) for key in range(3)]
+    assert totals == [list(range(1, len(some) + 1)) for some in totals]
+    assert given - 100 <= len(found) <= given
 
 
 def slots(server: Any, name: str) -> list[Any]:
