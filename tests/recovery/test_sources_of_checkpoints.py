@@ -230,6 +230,32 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
     assert shown(tmp_path) == Counter(range(20))
 
 
+def test_a_line_that_cannot_be_read_waits_for_its_time_in_the_checkpoint(tmp_path: Path) -> None:
+    """It has the time of the record after it, which the next run reads."""
+    path = tmp_path / "log.jsonl"
+    write_lines(path, [1])
+    with path.open("a") as file:
+        file.write("bad\n")
+    fields = ["text", "line"]
+
+    def read_of(follow: bool) -> Read:
+        rejects = SQLiteSink(tmp_path / "bad.db", "lines", columns=fields)
+        return json_lines(tmp_path, follow=follow, on_error=rejects)
+
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: not seen, timeout=60)
+        make_checkpoint(worker)
+        raise Enough
+
+    with pytest.raises(Enough):
+        run(tmp_path, read_of(True), drive)
+    write_lines(path, [12, 25])
+    run(tmp_path, read_of(False))
+    with closing(sqlite3.connect(tmp_path / "bad.db")) as database:
+        assert database.execute("select text, line from lines").fetchall() == [("bad", 2)]
+    assert shown(tmp_path) == Counter([1, 12, 25])
+
+
 # ------------------------------------------------------------ times that are not deterministic
 
 
