@@ -68,7 +68,7 @@ pub use error::{Damaged, Error, Overflow};
 pub use format::BatchReader;
 pub use hash::hash_of;
 pub use join::{Join, JoinStep};
-pub use kept::{Kept, merged};
+pub use kept::{Kept, Numbers, merged};
 pub use reduce::{Output, Reduce};
 pub use reducer::{Lists, Reducer};
 pub use reducers::{Count, Distinct, Sum, Top};
