@@ -270,7 +270,7 @@ BUSY = """
 
 
 def test_processes_end_at_once_with_a_program_that_is_killed() -> None:
-    """Also where they handle SIGTERM, and where the interpreter is busy: the next run finds no locks of theirs."""
+    """Also where they handle SIGTERM, and where the interpreter is busy: the next run finds no locks."""
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(BUSY)], stdout=subprocess.PIPE, text=True
     ) as program:

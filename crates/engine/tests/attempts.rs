@@ -390,6 +390,9 @@ fn main_that_does_not_step_sends_in_parts_and_waits_for_no_loop_and_no_source() 
             let in_flight = |sent: usize| sent - seen.borrow().len();
             let (mut most, mut sent) = ([0, 0], 0);
             for moves in [false, true] {
+                while in_flight(sent) > 0 {
+                    worker.step()?;
+                }
                 for number in 1..=20_000 {
                     sent += 1;
                     input.send(vec![sent as u64]).unwrap();
