@@ -1,8 +1,8 @@
 """Runs the long checks: `python tools/check_deep.py [--effort N] [--seed N] [PART...]`.
 
-Parts: properties, simulated, executions, kills, disk, models, mutants, shuttle, miri, threads, fuzz; all but
-mutants when none is named. A part for which this machine lacks a tool is skipped, and the last lines say
-which and why. Exits 1 if a part fails, or if none could be run.
+Parts: properties, simulated, executions, kills, resumptions, disk, models, mutants, shuttle, miri, threads,
+fuzz; all but mutants when none is named. A part for which this machine lacks a tool is skipped, and the last
+lines say which and why. Exits 1 if a part fails, or if none could be run.
 
 Where `make test` draws the same examples each time, this draws them by a seed: another one in each run,
 printed with each command, unless one is given.
@@ -135,12 +135,32 @@ def executions(search: Search) -> Iterator[Command]:
 
 
 def kills(search: Search) -> Iterator[Command]:
-    """Programs that are killed at every call of their store, and at random calls (about 500 at effort 10).
+    """Programs that are killed at every call of their store, and at random moments.
 
-    And every byte of a checkpoint changed; and simulated executions that are killed at a drawn step.
+    With an effort of 10, 1,000 kills at random; with an effort of 1, as in `make test`, a part of the calls,
+    and of the bytes of a checkpoint that are changed.
     """
     limits = [search.option, "--timeout=7200", "-o", "faulthandler_timeout=7500"]
     yield Command([sys.executable, "-m", "pytest", "-q", *limits, "tests/recovery"], search.env)
+
+
+def resumptions(search: Search) -> Iterator[Command]:
+    """Random dataflows that are killed at a drawn step and resumed: 100,000 with an effort of 10.
+
+    In runs of 2,000, as `executions`.
+    """
+    limits = ["--timeout=7200", "-o", "faulthandler_timeout=7500"]
+    tests = [
+        f"tests/recovery/test_simulated.py::{test}"
+        for test in (
+            "test_random_programs_are_killed_and_go_on",
+            "test_some_of_them_have_gone_on_from_a_checkpoint",
+        )
+    ]
+    for run in range(5 * search.effort):
+        seed = f"--hypothesis-seed={search.seed + run}"
+        words = [sys.executable, "-m", "pytest", "-q", *limits, seed, *tests]
+        yield Command(words, {"POINTSTAMP_EFFORT": "100"})
 
 
 def disk(search: Search) -> Iterator[Command]:
@@ -246,6 +266,7 @@ PARTS: dict[str, Callable[[Search], Iterator[Command]]] = {
         simulated,
         executions,
         kills,
+        resumptions,
         disk,
         models,
         mutants,

@@ -68,6 +68,12 @@ def test_every_random_part_is_told_the_seed(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(executions) == 100
     for number, command in enumerate(executions):
         assert f"--hypothesis-seed={4711 + number}" in command.words
+    resumptions = list(check_deep.resumptions(search))
+    assert len(resumptions) == 100
+    for number, command in enumerate(resumptions):
+        assert f"--hypothesis-seed={4711 + number}" in command.words
+    [kills] = check_deep.kills(search)
+    assert "--hypothesis-seed=4711" in kills.words
     firsts = [command.words[command.words.index("--seed") + 1] for command in simulated]
     assert firsts == ["4711000000", "4712000000"]
 

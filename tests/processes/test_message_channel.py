@@ -678,7 +678,6 @@ BYTES = {"sendall", "sendmsg", "recv", "recv_into", "makefile"}
 
 MOVE_BYTES = {
     "capture/carriers.py",  # captured events, which are read with bounds and never unpickled
-    "runtime/launcher/parent_watch.py",  # no byte: the end of the other process
     "runtime/launcher/processes.py",  # numbers of signals
     "spark/job/rendezvous.py",  # lines of text among tasks of one user
 }

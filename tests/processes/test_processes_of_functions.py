@@ -252,6 +252,39 @@ def test_no_process_outlives_the_program(number: signal.Signals) -> None:
             program.kill()
 
 
+BUSY = """
+    import os, signal, sys
+    import pointstamp as ps
+
+    def end(number, frame):
+        print("SIGTERM", flush=True)
+
+    def main(worker):
+        signal.signal(signal.SIGTERM, end)
+        print("pid", os.getpid(), flush=True)
+        for left in range(10**9):  # without the interpreter's lock for anybody else
+            sum(range(10**9))
+
+    ps.execute(main, processes=2)
+"""
+
+
+def test_processes_end_at_once_with_a_program_that_is_killed() -> None:
+    """Also where they handle SIGTERM, and where the interpreter is busy: the next run finds no locks."""
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(BUSY)], stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        pids = [int(program.stdout.readline().split()[1]) for _ in range(2)]
+        try:
+            program.kill()
+            until(lambda: not any(map(alive, pids)))
+        finally:
+            for pid in filter(alive, pids):
+                os.kill(pid, signal.SIGKILL)
+        assert program.stdout.read() == ""
+
+
 def test_no_process_outlives_a_program_that_is_killed_while_they_import(tmp_path: Path) -> None:
     """The user's module waits, in the processes, for what does not come."""
     (tmp_path / "slow_to_import.py").write_text(

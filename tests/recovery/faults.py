@@ -48,7 +48,7 @@ class Campaign:
     last: int = 1000
     """The last call; it ends before at the first run that has fewer calls."""
     again: int = 0
-    """Runs with faults at random calls, each on what the last has left, in place of the above."""
+    """Kills at random calls and moments, each on what the last has left, in place of the above."""
     seed: int = 0
 
 
@@ -242,12 +242,12 @@ def each(folder: Path, campaign: Campaign) -> dict[str, int]:
 def again(folder: Path, campaign: Campaign) -> dict[str, int]:
     """Puts faults at random calls, run after run on what the last one has left."""
     drawn = random.Random(campaign.seed)
-    tried = ended = 0
-    while tried < campaign.again:
+    tried = killed = ended = 0
+    while killed < campaign.again:
         place = folder / str(tried)
         place.mkdir()
         faults = []
-        while tried < campaign.again:
+        while killed < campaign.again:
             # Mostly in what comes first: the fence, the recovery, the sinks' turn.
             what = drawn.choice(["kill", "kill", "moment", "full", "broken"])
             fault = f"{what}@{drawn.randint(1, 250 if what == 'moment' else 60)}"
@@ -257,12 +257,13 @@ def again(folder: Path, campaign: Campaign) -> dict[str, int]:
             if set(statuses) == {0} or "the computation has ended" in said:
                 break
             tried += 1
+            killed += min(statuses) < 0
             assert newest(place / "state") >= before, faults
             assert "Traceback" not in said, f"{faults}: {said}"
         check(place, campaign, faults)
         shutil.rmtree(place)
         ended += 1
-    return {"tried": tried, "ended": ended}
+    return {"tried": tried, "killed": killed, "ended": ended}
 
 
 if __name__ == "__main__":

@@ -1,14 +1,23 @@
 """A program that is killed: totals by name of a growing number of sales, in a table of SQLite.
 
 Run as ``python sales.py FOLDER WORKERS PROCESSES``. It goes on where the last checkpoint in the folder
-stands.
+stands. With PAUSE in the environment, each sale takes so many seconds.
 """
 
 import os
 import sys
+import time
 
 import pointstamp as ps
 from pointstamp.connectors import JSONLinesSource, SQLiteSink
+
+PAUSE = float(os.environ.get("PAUSE", "0"))
+
+
+def pause(_sale: object) -> None:
+    """Takes its time."""
+    if PAUSE:
+        time.sleep(PAUSE)
 
 
 def main(worker: ps.Worker) -> None:
@@ -16,7 +25,7 @@ def main(worker: ps.Worker) -> None:
     folder = sys.argv[1]
     with worker.dataflow() as scope:
         sales = scope.read(JSONLinesSource(f"{folder}/sales*.jsonl"), time=lambda sale: sale["day"])
-        amounts = sales.key_by(lambda sale: sale["name"], lambda sale: sale["amount"])
+        amounts = sales.inspect(pause).key_by(lambda sale: sale["name"], lambda sale: sale["amount"])
         totals = amounts.scan(lambda _, amount, total: total + amount, default=int)
         totals.write(SQLiteSink(f"{folder}/totals.db", "totals", columns=["name", "total"]))
 

@@ -3,9 +3,11 @@
 import logging
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
@@ -244,6 +246,105 @@ def test_a_main_that_waits_for_room_is_in_checkpoints(tmp_path: Path) -> None:
     ps.execute(main, config=config)
     assert written(tmp_path) == list(range(400))
     check_folder(tmp_path / "state")
+
+
+class Flight:
+    """The most records that were sent by main and not seen."""
+
+    def __init__(self) -> None:
+        self.sent = self.seen = self.most = 0
+
+    def sends(self, count: int = 1) -> None:
+        """Notes records that are about to be sent."""
+        self.sent += count
+        self.most = max(self.most, self.sent - self.seen)
+
+    def see(self, _record: Any) -> None:
+        """Counts one that has arrived."""
+        self.seen += 1
+
+
+@pytest.mark.parametrize("how", ["send", "times", "send_batch", "updates", "columns"])
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_main_that_does_not_step_has_little_in_flight(tmp_path: Path, how: str, checkpoints: bool) -> None:
+    """Where checkpoints are made, sending does the work of what was sent before."""
+    flight = Flight()
+    count = 40_000 if how != "times" else 2000
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            if how == "updates":
+                numbers, collection = scope.new_collection()
+                collection.updates().inspect(flight.see)
+            elif how == "columns":
+                rows = ps.ArrowInput(pa.schema([("n", pa.int64())]))
+                rows.to_stream(scope).to_records().inspect(flight.see)
+            else:
+                records, stream = scope.new_input()
+                stream.inspect(flight.see)
+        for n in range(count):
+            if how == "send":
+                flight.sends()
+                records.send(n)
+            elif how == "times":
+                flight.sends()
+                records.send(n)
+                records.advance_to(n + 1)
+            elif how == "updates":
+                flight.sends()
+                numbers.insert(n)
+            elif how == "columns" and n % 1000 == 0:
+                flight.sends(1000)
+                rows.send(pa.RecordBatch.from_pydict({"n": list(range(n, n + 1000))}))
+        if how == "send_batch":
+
+            def noted() -> Iterator[int]:
+                for n in range(count):
+                    flight.sends()
+                    yield n
+
+            records.send_batch(noted())
+
+    config = settings(tmp_path) if checkpoints else ps.Config()
+    ps.execute(main, config=config)
+    assert flight.seen == count
+    if checkpoints:
+        assert flight.most <= (257 if how == "times" else 20_000 if how == "columns" else 10_000)
+    else:
+        assert flight.most == count
+
+
+def test_a_backlog_that_main_sends_is_in_checkpoints_in_part(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The work of all takes longer than a drain may. After a kill, main sends the same again."""
+    runs: list[int] = []
+
+    def run(*, stops: bool) -> None:
+        seen = Seen(0.001)
+
+        def main(worker: ps.Worker) -> None:
+            with worker.dataflow() as scope:
+                records, stream = scope.new_input()
+                rows = stream.inspect(seen.see).map(lambda n: (n,))
+                rows.write(SQLiteSink(tmp_path / "out.db", "t", columns=["n"]))
+            if stops:
+                worker.checkpoint(stop=True)
+            for n in range(RECORDS):
+                records.send(n)
+                records.advance_to(n + 1)
+
+        checkpoint = ps.Checkpoint(tmp_path / "state", every=None, drain=0.7)
+        ps.execute(main, config=ps.Config(checkpoint=checkpoint))
+        runs.append(seen.count)
+
+    with caplog.at_level(logging.WARNING, logger="pointstamp"):
+        run(stops=True)
+        run(stops=False)
+    assert not caplog.records
+    assert written(tmp_path) == list(range(RECORDS))
+    assert runs[0] < RECORDS // 2, "the checkpoint waited for all that main has sent"
+    assert runs[1] < RECORDS, "the checkpoint has nothing"
 
 
 def test_a_dataflow_that_is_built_late_goes_on(tmp_path: Path) -> None:

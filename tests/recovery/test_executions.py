@@ -1,6 +1,7 @@
 """Two executions at one location, and targets that are ahead: nothing is shown twice."""
 
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -77,6 +78,56 @@ def test_a_program_that_is_stopped_past_a_takeover_shows_nothing(tmp_path: Path,
     had_ended = "the computation has ended" in second.said
     assert not stopped or had_ended or "was overtaken" in said or "CheckpointError" in said, said
     assert shown(tmp_path) == expected
+
+
+def until_stopped(program: "subprocess.Popen[str]") -> None:
+    """Waits until a program has stopped itself."""
+    end = time.monotonic() + LIMIT
+    while True:
+        found, status = os.waitpid(program.pid, os.WNOHANG | os.WUNTRACED)
+        if found:
+            assert os.WIFSTOPPED(status), f"it has ended: {status}"
+            return
+        assert time.monotonic() < end, "it does not stop"
+        time.sleep(0.005)
+
+
+@kills
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("sqlite", ["database is locked", "another program was waited for, for 0.5 s (patience=)"]),
+        ("duckdb", ["Could not set lock on file"]),
+    ],
+)
+def test_a_lock_that_a_stopped_program_holds_is_an_error(tmp_path: Path, kind: str, words: list[str]) -> None:
+    """The next execution cannot write, and says so in time; nothing is lost, and nothing comes twice."""
+    lines = [json.dumps({"n": n}) for n in range(2000)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    expected = [(n,) for n in range(2000)]
+    target = tmp_path / f"out.{kind}"
+    connect = sqlite3.connect
+    if kind == "duckdb":
+        connect = pytest.importorskip("duckdb").connect
+        with connect(str(target)) as database:
+            database.execute("create table rows (n bigint)")
+    command = [sys.executable, str(PROGRAMS / "locked.py"), str(tmp_path), kind, "stops"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as first:
+        try:
+            until_stopped(first)
+            second = run("locked.py", tmp_path, kind, limit=60)
+            assert second.status == 1, second.said
+            assert all(word in second.said for word in [*words, target.name]), second.said
+            first.send_signal(signal.SIGCONT)
+            _, said = first.communicate(timeout=LIMIT)
+        finally:
+            first.kill()
+    assert "was overtaken" in said, said
+    third = run("locked.py", tmp_path, kind)
+    assert third.ended, third.said
+    with closing(connect(str(target))) as database:
+        assert database.execute("select n from rows order by n").fetchall() == expected
+    check_folder(tmp_path / "state")
 
 
 @kills

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from children import finished
-from effort import EFFORT
+from effort import EFFORT, seed_of
 from killing import PROGRAMS, kills
 
 LIMIT = 450.0 if EFFORT == 1 else 7000.0
@@ -69,7 +69,11 @@ def test_a_disk_that_stays_full_ends_the_program_and_nothing_is_lost(
 @kills
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize(("workers", "processes"), [(2, 1), (1, 2)])
-def test_faults_may_follow_each_other(tmp_path: Path, workers: int, processes: int) -> None:
-    campaign(
-        tmp_path, workers=workers, processes=processes, again=4 if EFFORT == 1 else 25 * EFFORT, seed=workers
-    )
+def test_faults_may_follow_each_other(
+    tmp_path: Path, workers: int, processes: int, pytestconfig: pytest.Config
+) -> None:
+    kills = 3 if EFFORT == 1 else 50 * EFFORT
+    seed = 10 * seed_of(pytestconfig) + workers
+    found = campaign(tmp_path, workers=workers, processes=processes, again=kills, seed=seed)
+    print(found)
+    assert found["killed"] >= kills

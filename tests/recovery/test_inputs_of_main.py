@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp import _core
 from resuming import Enough, Found, make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
 MANY = 100_000
@@ -265,6 +267,12 @@ def test_traces_are_not_read_before_inputs_have_come_to_their_positions(tmp_path
     assert ps.execute(main, config=settings(tmp_path)) == [[("a", 1, 1)]]
 
 
+def fixed_workers(folder: Path) -> str | None:
+    """Returns why the newest checkpoint needs as many workers as before; None where it does not."""
+    *_, (_, _, _, fixed, *_) = _core.checkpoints_list(str(folder / "state"))
+    return fixed
+
+
 def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_path: Path) -> None:
     def main(worker: ps.Worker) -> list[tuple[int, int]]:
         with worker.dataflow() as scope:
@@ -284,10 +292,13 @@ def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_
 
     late = True
     run_until_stopped(main, settings(tmp_path / "late", 2))
-    with pytest.raises(ps.CheckpointError, match=r"'bids' .* had been sent records .*resume with 2 workers"):
+    said = r"'bids' .* had been sent records .*resume with 2 workers"
+    assert re.search(said, str(fixed_workers(tmp_path / "late")))
+    with pytest.raises(ps.CheckpointError, match=said):
         ps.execute(main, config=settings(tmp_path / "late", 3))
     late = False
     run_until_stopped(main, settings(tmp_path / "between", 2))
+    assert fixed_workers(tmp_path / "between") is None
     results = ps.execute(main, config=settings(tmp_path / "between", 3))
     assert sorted(one for result in results for one in result) == [
         (time, record) for time in (4, 5) for record in range(24)

@@ -11,13 +11,7 @@ import pytest
 
 import pointstamp as ps
 from killing import LIMIT, check_folder, rows
-from pointstamp.connectors import (
-    JSONLinesSource,
-    QueueSource,
-    Sink,
-    SinkWriter,
-    SQLiteSink,
-)
+from pointstamp.connectors import JSONLinesSource, QueueSource, Sink, SinkWriter, SQLiteSink, outbox
 from pointstamp.connectors.protocol import Position
 from resuming import make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
@@ -117,7 +111,31 @@ def test_a_main_that_blocks_delays_checkpoints_and_stops_nobody(tmp_path: Path) 
     assert sorted(sink.rows) == [0, 1]
 
 
-def test_a_large_outbox_is_shown_without_an_interval(tmp_path: Path) -> None:
+def test_a_large_outbox_is_shown_without_an_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks for a checkpoint, and results never pause."""
+    monkeypatch.setattr(outbox, "QUIET", 1e6)
+    monkeypatch.setattr(outbox, "LARGE", 100_000)
+    sink = Slow(0)
+    text = "x" * 100
+
+    def main(worker: ps.Worker) -> int:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.write(sink)
+        sent = 0
+        while not sink.rows and sent < 100_000:
+            numbers.send(f"{sent} {text}")
+            sent += 1
+            numbers.advance_to(sent)
+            worker.step()
+        return sent
+
+    [sent] = ps.execute(main, config=settings(tmp_path))
+    assert 500 < sent < 100_000, "it was shown before it was large, or not until the end"
+    assert len(sink.rows) == len(set(sink.rows)) == sent
+
+
+def test_a_large_backlog_of_a_queue_is_shown_once(tmp_path: Path) -> None:
     sink = Slow(0)
     queue: QueueSource[int] = QueueSource(journal=True)
     count = 100_000

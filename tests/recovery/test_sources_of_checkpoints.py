@@ -26,6 +26,7 @@ from pointstamp.connectors import (
     ParquetSource,
     PartitionReader,
     QueueSource,
+    Sink,
     Source,
     SQLiteSink,
 )
@@ -232,6 +233,32 @@ def test_a_file_that_has_gone_before_its_end_is_missed(tmp_path: Path) -> None:
     (tmp_path / "1.jsonl").unlink()  # which was read to its end
     run(tmp_path, json_lines(tmp_path))
     assert shown(tmp_path) == Counter(range(20))
+
+
+def test_a_line_that_cannot_be_read_waits_for_its_time_in_the_checkpoint(tmp_path: Path) -> None:
+    """It has the time of the record after it, which the next run reads."""
+    path = tmp_path / "log.jsonl"
+    write_lines(path, [1])
+    with path.open("a") as file:
+        file.write("bad\n")
+    fields = ["text", "line"]
+
+    def read_of(follow: bool) -> Read:
+        rejects = SQLiteSink(tmp_path / "bad.db", "lines", columns=fields)
+        return json_lines(tmp_path, follow=follow, on_error=rejects)
+
+    def drive(worker: ps.Worker, seen: list[Any]) -> None:
+        worker.step_while(lambda: not seen, timeout=60)
+        make_checkpoint(worker)
+        raise Enough
+
+    with pytest.raises(Enough):
+        run(tmp_path, read_of(True), drive)
+    write_lines(path, [12, 25])
+    run(tmp_path, read_of(False))
+    with closing(sqlite3.connect(tmp_path / "bad.db")) as database:
+        assert database.execute("select text, line from lines").fetchall() == [("bad", 2)]
+    assert shown(tmp_path) == Counter([1, 12, 25])
 
 
 # ------------------------------------------------------------ times that are not deterministic
@@ -605,6 +632,71 @@ def test_a_table_is_gone_on_with_in_a_snapshot_and_in_a_transaction(
     with pytest.raises(Enough):
         run(tmp_path, read, until_shown)
     assert shown(tmp_path) == Counter(range(0 if snapshot else 500, 1001))
+
+
+@pytest.mark.skipif(POSTGRES is not None, reason=POSTGRES or "")
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_server_that_is_started_again_has_each_row_once(server: Any, mode: str, tmp_path: Path) -> None:
+    """While the server goes and comes, and after a crash of the program: from a table to another table.
+
+    A server that is stopped orderly waits until all is acknowledged that it has sent. It takes no rows
+    meanwhile, so then the target is elsewhere.
+    """
+    from pointstamp.connectors.postgres import PostgresSink, PostgresSource
+
+    table, target = server.published("n int primary key"), server.table("n int, total int")
+    columns, query = ["n", "total"], f"select n, total from {target}"
+    sink: Sink
+    if mode == "fast":
+        sink = SQLiteSink(tmp_path / "out.db", target, columns=columns)
+    else:
+        sink = PostgresSink(server.conninfo, target, columns=columns)
+    given = 0
+
+    def insert() -> None:
+        nonlocal given
+        server.do(f"insert into {table} select generate_series({given}, {given + 99})")
+        given += 100
+
+    def written() -> list[tuple[int, int]]:
+        if mode == "fast":
+            with closing(sqlite3.connect(tmp_path / "out.db")) as database:
+                return database.execute(query).fetchall()
+        found: list[tuple[int, int]] = server.do(query)
+        return found
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            changes: ps.Stream[Any] = scope.read(
+                PostgresSource(server.conninfo, table, slot=table), every=0.01
+            )
+            ones = changes.key_by(lambda change: change.row["n"] % 3, lambda change: change.row["n"])
+            counts = ones.state_machine(lambda _, n, seen: (seen + 1, [(n, seen + 1)]), default=int)
+            counts.write(sink)
+        for restarts in (False, True, True):
+            insert()
+            if restarts:
+                restart = threading.Thread(target=lambda: (server.stop(mode), server.start()))
+                restart.start()
+                while restart.is_alive():
+                    worker.step_or_park(0.005)
+                restart.join()
+            worker.step_while(lambda: len(written()) < given, timeout=60)
+        insert()
+        for _ in range(20):
+            worker.step_or_park(0.005)
+        raise Enough
+
+    config = ps.Config(checkpoint=ps.Checkpoint(tmp_path / "state", every=0.02))
+    insert()
+    for _ in range(2):
+        with pytest.raises(Enough):
+            ps.execute(main, config=config)
+    found = written()
+    assert set(Counter(n for n, _ in found).values()) == {1}
+    totals = [sorted(total for n, total in found if n % 3 == key) for key in range(3)]
+    assert totals == [list(range(1, len(some) + 1)) for some in totals]
+    assert given - 100 <= len(found) <= given
 
 
 def slots(server: Any, name: str) -> list[Any]:

@@ -197,6 +197,7 @@ def test_checkpoints_are_listed_verified_and_pruned(
 
     lines = json.loads(said("list", location, "--json"))
     assert [line["workers"] for line in lines] == [1, 1]
+    assert [line["fixed_workers"] for line in lines] == [None, None]
     newest = lines[-1]["number"]
     assert said("list", location).splitlines()[0].split() == [
         "number",

@@ -112,11 +112,13 @@ def run(
     return Outcome(child.returncode, said)
 
 
-def run_until(program: str, folder: Path, *arguments: object, entries: int) -> Outcome:
+def run_until(
+    program: str, folder: Path, *arguments: object, entries: int, env: Mapping[str, str] | None = None
+) -> Outcome:
     """Runs a program until its log has so many more entries: a fence is one, and each checkpoint."""
     state = folder / "state"
     enough = newest(state) + entries
-    return run(program, folder, *arguments, until=lambda: newest(state) >= enough)
+    return run(program, folder, *arguments, until=lambda: newest(state) >= enough, env=env)
 
 
 def run_killed(

@@ -29,6 +29,17 @@ pub struct Contents<K, V, T> {
     pub upper: Antichain<T>,
     /// The batches, oldest first.
     pub batches: Vec<Batch<K, V, T>>,
+    /// The numbers of the batches. They have no meaning for an arrangement that is restored.
+    pub numbers: Numbers,
+}
+
+/// The numbers of batches. A batch is numbered when it is added, and a merged one has all numbers of its parts.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    /// For each batch, the last of its numbers.
+    pub ends: Vec<u64>,
+    /// The number of the last batch that was added, also where it had no updates.
+    pub last: u64,
 }
 
 impl<K: Rows, V: Rows, T: Time> Batch<K, V, T> {

@@ -62,7 +62,7 @@ mod window;
 pub use batch::{Batch, Page};
 pub use batcher::Batcher;
 pub use bytes::{read_array, write_array};
-pub use checkpoint::{Contents, merged};
+pub use checkpoint::{Contents, Numbers, merged};
 pub use cursor::{Counted, Cursor};
 pub use entered::Entered;
 pub use error::{Damaged, Error, Overflow};

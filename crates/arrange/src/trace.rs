@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pointstamp_order::Antichain;
 
 use crate::batch::Batch;
-use crate::checkpoint::Contents;
+use crate::checkpoint::{Contents, Numbers};
 use crate::demands::Demands;
 use crate::error::Error;
 use crate::rows::Rows;
@@ -157,6 +157,7 @@ impl<K: Rows, V: Rows, T: Time> TraceWriter<K, V, T> {
             since,
             upper,
             batches,
+            numbers: _,
         } = kept;
         let spine = Spine::restored(batches, upper);
         let begins = spine.count();
@@ -342,11 +343,15 @@ impl<K: Rows, V: Rows, T: Time> Origin<K, V, T> {
             None if shared.lost => return None,
             None => upper.clone(),
         };
+        let sealed = shared.spine.batches_after(0).into_iter();
+        let (batches, ends) = sealed.map(|one| (one.batch, one.number)).unzip();
+        let last = shared.spine.count();
         Some(Contents {
             is_read,
             since,
             upper,
-            batches: shared.spine.batches_through(u64::MAX),
+            batches,
+            numbers: Numbers { ends, last },
         })
     }
 

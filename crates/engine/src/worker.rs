@@ -7,6 +7,7 @@
 mod abandoned;
 mod cut_attempt;
 mod cut_member;
+mod pace;
 mod park;
 mod pressure;
 mod registry;
@@ -39,6 +40,7 @@ use crate::run::subgraph::Subgraph;
 use crate::run::taking::Tray;
 use crate::run::wakeups::Wakeups;
 use cut_attempt::CutAttempt;
+use pace::Pace;
 use registry::Registry;
 use restoring::Restoring;
 use spin::Spin;
@@ -68,6 +70,7 @@ struct WorkerCore<P: Payload> {
     stepping: Cell<bool>,
     /// Bytes that `main` has sent since the last step.
     unmoved: Cell<usize>,
+    pace: Pace,
     ended: Cell<bool>,
     /// A dataflow that others have dropped, and since when that is known here.
     forsaken: Cell<Option<(usize, Instant)>>,
@@ -110,6 +113,7 @@ impl<P: Payload> Worker<P> {
             open_inputs: OpenInputs::default(),
             stepping: Cell::new(false),
             unmoved: Cell::new(0),
+            pace: Pace::new(),
             ended: Cell::new(false),
             forsaken: Cell::new(None),
             resource: RefCell::default(),

@@ -368,6 +368,60 @@ fn a_loop_that_never_ends_drains_within_a_turn() {
     }
 }
 
+/// The limit of what `main` has in flight, where it does not step: records, and times.
+const PARTS: [usize; 2] = [4096, 256];
+
+#[test]
+fn main_that_does_not_step_sends_in_parts_and_waits_for_no_loop_and_no_source() {
+    threads(1)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let recorder = recorded(worker, LONG);
+            let (looped, input) = (Input::new(), Input::new());
+            let leave = Rc::new(Cell::new(false));
+            let left = worker.dataflow("for ever", 1, |scope| {
+                for_ever(scope, &looped, leave.clone())
+            })?;
+            let runs = Rc::new(Cell::new(0));
+            let counted = worker.dataflow("count", 1, |scope| {
+                collect(&source(scope, runs.clone(), u64::MAX)?)
+            })?;
+            let seen = worker.dataflow("parts", 1, |scope| collect(&input.attach(scope)?))?;
+            looped.send(vec![0]).unwrap();
+            let in_flight = |sent: usize| sent - seen.borrow().len();
+            let (mut most, mut sent) = ([0, 0], 0);
+            for moves in [false, true] {
+                while in_flight(sent) > 0 {
+                    worker.step()?;
+                }
+                for number in 1..=20_000 {
+                    sent += 1;
+                    input.send(vec![sent as u64]).unwrap();
+                    most[usize::from(moves)] = most[usize::from(moves)].max(in_flight(sent));
+                    if moves {
+                        input.advance_to(&Point::new(&[number]))?;
+                    }
+                }
+            }
+            assert!(most[0] <= PARTS[0], "{most:?}");
+            assert!(most[1] <= PARTS[1] + 1, "{most:?}");
+            // A part takes a few steps, and no second.
+            assert!(runs.get() < 2000, "{}", runs.get());
+            leave.set(true);
+            while left.borrow().is_empty() {
+                worker.step()?;
+            }
+            assert!(left.borrow()[0] < 2000, "{:?}", left.borrow());
+            // The source goes on, and a cut is taken.
+            worker.step_while(|| counted.borrow().len() < 2000)?;
+            take(worker, &recorder)?;
+            for index in worker.installed_dataflows() {
+                worker.drop_dataflow(index);
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
 #[test]
 fn a_cut_waits_for_dataflows_that_are_being_built() {
     threads(1)

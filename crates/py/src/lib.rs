@@ -40,6 +40,7 @@ mod observability;
 mod operator;
 mod order;
 mod pact;
+mod parent;
 mod port;
 mod position;
 mod probe;
@@ -105,6 +106,7 @@ mod _core {
         memory::Budget,
         message_link::MessageLink,
         operator::{Builder, Retention},
+        parent::end_with_parent,
         port::{FrontieredInput, InputPort, OutputPort},
         position::digest,
         probe::ProbeHandle,

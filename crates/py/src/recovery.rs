@@ -440,7 +440,16 @@ pub(crate) fn taking(
 }
 
 /// A checkpoint in a list: number, milliseconds since 1970, workers, packs, bytes, bytes that are needed, and why it cannot be read.
-type Line = (u64, u64, u32, usize, u64, u64, Option<String>);
+type Line = (
+    u64,
+    u64,
+    u32,
+    Option<String>,
+    usize,
+    u64,
+    u64,
+    Option<String>,
+);
 
 fn refused<T>(made: Result<T, Error>) -> PyResult<T> {
     made.map_err(|error| (&error).into_exception())
@@ -456,6 +465,7 @@ pub(crate) fn checkpoints_list(py: Python<'_>, place: PathBuf) -> PyResult<Vec<L
             one.number,
             one.made_ms,
             one.workers,
+            one.fixed_workers,
             one.packs,
             one.bytes,
             one.live,

@@ -10,6 +10,7 @@ use pointstamp_store::{Checkpoint, Error as StoreError, Execution, Location, Pac
 
 use crate::error::Error;
 use crate::options::Options;
+use crate::part;
 use crate::word::Word;
 
 /// The wait after the first failure; twice as long after each further one.
@@ -27,7 +28,8 @@ enum Phase {
     /// Packs.
     Writing {
         attempt: u64,
-        packed: BTreeMap<usize, Packed>,
+        /// By worker, the pack and its outline.
+        packed: BTreeMap<usize, (Packed, Vec<u8>)>,
     },
     /// The answer of the store to a manifest.
     Committing { attempt: u64, again: Instant },
@@ -211,19 +213,27 @@ impl Leader {
                 }
                 Ok(())
             }
-            Word::Packed { attempt, packed } => {
+            Word::Packed {
+                attempt,
+                packed,
+                outline,
+            } => {
                 if !self.takes(attempt)? {
                     return Ok(());
                 }
                 let Phase::Writing { packed: all, .. } = &mut self.phase else {
                     return Ok(());
                 };
-                all.insert(from, packed);
+                all.insert(from, (packed, outline));
                 if all.len() < self.cluster.peers() {
                     return Ok(());
                 }
-                let packs: Vec<_> = std::mem::take(all).into_values().collect();
-                let checkpoint = self.checkpoint(false);
+                let all = std::mem::take(all).into_values();
+                let (packs, outlines): (Vec<_>, Vec<_>) = all.unzip();
+                let checkpoint = Checkpoint {
+                    fixed_workers: part::fixed_workers(&outlines)?,
+                    ..self.checkpoint(false)
+                };
                 let settled = self.execution.commit(checkpoint, &packs).map(drop);
                 self.committed(attempt, settled)
             }

@@ -15,6 +15,8 @@ pub struct Listed {
     pub made_ms: u64,
     /// The number of workers that made it.
     pub workers: u32,
+    /// The reason why another number of workers cannot resume from it; nothing, where it can.
+    pub fixed_workers: Option<String>,
     /// The number of its packs.
     pub packs: usize,
     /// The bytes of its packs.
@@ -50,6 +52,7 @@ pub fn list(place: &Path) -> Result<Vec<Listed>, Error> {
             number,
             made_ms: line.made_ms,
             workers: line.workers,
+            fixed_workers: line.fixed_workers,
             packs: line.packs,
             bytes: line.bytes,
             live: line.live,
@@ -59,6 +62,7 @@ pub fn list(place: &Path) -> Result<Vec<Listed>, Error> {
             number,
             made_ms: 0,
             workers: 0,
+            fixed_workers: None,
             packs: 0,
             bytes: 0,
             live: 0,

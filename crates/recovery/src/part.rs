@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pointstamp_channels::{Encoder, joined};
 use pointstamp_engine::cut::{
-    Content, DataflowPart, Form, Held, OperatorPart, Part, Piece, Queued, State,
+    Content, DataflowPart, Form, Held, OperatorPart, Part, Piece, Queued, State, rescale,
 };
 use pointstamp_engine::error::UserResult;
 use pointstamp_engine::pact::PactKind;
@@ -125,7 +125,16 @@ impl Write for Section<'_> {
     }
 }
 
-/// Writes a part; returns the pieces that the pack has or refers to.
+/// A part that was written.
+pub(crate) struct Written {
+    pub(crate) packed: Packed,
+    /// The pieces that the pack has or refers to.
+    pub(crate) pieces: Known,
+    /// The outline, for [`fixed_workers`].
+    pub(crate) outline: Vec<u8>,
+}
+
+/// Writes a part.
 ///
 /// Pieces that are `known` are referred to; with the `reader` of the checkpoint that has them, pieces in packs that
 /// are worth writing again are copied.
@@ -134,7 +143,7 @@ pub(crate) fn write<P: Payload>(
     part: &Part<P>,
     known: &Known,
     reader: Option<&Reader>,
-) -> Result<(Packed, Known), Error> {
+) -> Result<Written, Error> {
     let mut now = Known::new();
     let mut dataflows = Vec::new();
     for dataflow in &part.dataflows {
@@ -190,8 +199,93 @@ pub(crate) fn write<P: Payload>(
         dataflows,
     };
     let label = label(String::new(), OUTLINE.to_owned());
-    pack.put(label, &postcard::to_stdvec(&outline)?)?;
-    Ok((pack.finish()?, now))
+    let outline = postcard::to_stdvec(&outline)?;
+    pack.put(label, &outline)?;
+    Ok(Written {
+        packed: pack.finish()?,
+        pieces: now,
+        outline,
+    })
+}
+
+/// Why another number of workers cannot resume from the parts that have these outlines; nothing, where it can.
+pub(crate) fn fixed_workers(outlines: &[Vec<u8>]) -> Result<Option<String>, Error> {
+    let mut parts = Vec::new();
+    for bytes in outlines {
+        let outline: Outline = postcard::from_bytes(bytes)?;
+        parts.push(outline.into_part(|_, _, operator| {
+            let queued = operator.queued.iter();
+            let queued = queued.map(|one| one.with(Vec::<u8>::new())).collect();
+            Ok::<_, Error>(operator.into_part(Vec::new(), queued))
+        })?);
+    }
+    let others = parts.len() + 1;
+    Ok(rescale(parts, others).err().map(|why| why.to_string()))
+}
+
+impl Outline {
+    /// The part that it describes, with operators made by a function of worker, dataflow and outline.
+    fn into_part<P: Payload>(
+        self,
+        mut operator: impl FnMut(usize, usize, OperatorOutline) -> Result<OperatorPart<P>, Error>,
+    ) -> Result<Part<P>, Error> {
+        let worker = self.worker;
+        let mut dataflows = Vec::new();
+        for (index, outlines) in self.dataflows {
+            let operators = outlines.into_iter();
+            let operators = operators.map(|outline| operator(worker, index, outline));
+            let operators = operators.collect::<Result<_, _>>()?;
+            dataflows.push(DataflowPart { index, operators });
+        }
+        Ok(Part {
+            attempt: self.attempt,
+            worker,
+            peers: self.peers,
+            begun: self.begun,
+            dataflows,
+        })
+    }
+}
+
+impl OperatorOutline {
+    fn into_part<P: Payload>(self, pieces: Vec<Piece>, queued: Vec<Queued<P>>) -> OperatorPart<P> {
+        let held = self.held.into_iter();
+        let held = held.map(|(port, time, count)| Held {
+            port,
+            time: Point::from(time),
+            count,
+        });
+        OperatorPart {
+            identity: self.identity,
+            name: self.name,
+            form: Arc::new(Form {
+                kind: self.kind,
+                inputs: self.inputs,
+            }),
+            finished: self.finished,
+            held: held.collect(),
+            latest: self.latest,
+            queued,
+            state: self.division.map(|division| division.with(pieces)),
+            position: self.position,
+        }
+    }
+}
+
+impl QueuedOutline {
+    fn with<P: Payload>(&self, batch: P) -> Queued<P> {
+        Queued {
+            port: self.port,
+            time: Point::from(self.time.clone()),
+            batch,
+            pact: match self.pact {
+                Moves::Pipeline => PactKind::Pipeline,
+                Moves::Exchange => PactKind::Exchange,
+                Moves::Broadcast => PactKind::Broadcast,
+            },
+            reroutes: false,
+        }
+    }
 }
 
 fn outline<P: Payload>(operator: &OperatorPart<P>) -> OperatorOutline {
@@ -306,45 +400,16 @@ impl Reading<'_> {
             pieces.push(piece);
         }
         let mut queued = Vec::new();
-        for (number, one) in outline.queued.into_iter().enumerate() {
+        for (number, one) in outline.queued.iter().enumerate() {
             let section = self.find(worker, &of, format!("queued {number}"))?;
             let bytes = joined(&[self.reader.read(&section)?]);
             let failed = |cause| Error::Operator {
                 operator: outline.identity.clone(),
                 cause,
             };
-            queued.push(Queued {
-                port: one.port,
-                time: Point::from(one.time),
-                batch: P::decode(bytes).map_err(failed)?,
-                pact: match one.pact {
-                    Moves::Pipeline => PactKind::Pipeline,
-                    Moves::Exchange => PactKind::Exchange,
-                    Moves::Broadcast => PactKind::Broadcast,
-                },
-                reroutes: false,
-            });
+            queued.push(one.with(P::decode(bytes).map_err(failed)?));
         }
-        let held = outline.held.into_iter();
-        let held = held.map(|(port, time, count)| Held {
-            port,
-            time: Point::from(time),
-            count,
-        });
-        Ok(OperatorPart {
-            identity: outline.identity,
-            name: outline.name,
-            form: Arc::new(Form {
-                kind: outline.kind,
-                inputs: outline.inputs,
-            }),
-            finished: outline.finished,
-            held: held.collect(),
-            latest: outline.latest,
-            queued,
-            state: outline.division.map(|division| division.with(pieces)),
-            position: outline.position,
-        })
+        Ok(outline.into_part(pieces, queued))
     }
 }
 
@@ -359,21 +424,9 @@ pub(crate) fn read<P: Payload>(reader: &Reader) -> Result<(Vec<Part<P>>, Known),
     };
     let mut parts = Vec::new();
     for outline in outlines {
-        let worker = outline.worker;
-        let mut dataflows = Vec::new();
-        for (index, outlines) in outline.dataflows {
-            let operators = outlines.into_iter();
-            let operators = operators.map(|operator| reading.operator(worker, index, operator));
-            let operators = operators.collect::<Result<_, _>>()?;
-            dataflows.push(DataflowPart { index, operators });
-        }
-        parts.push(Part {
-            attempt: outline.attempt,
-            worker,
-            peers: outline.peers,
-            begun: outline.begun,
-            dataflows,
-        });
+        parts.push(outline.into_part(|worker, dataflow, operator| {
+            reading.operator(worker, dataflow, operator)
+        })?);
     }
     parts.sort_by_key(|part| part.worker);
     Ok((parts, reading.known))

@@ -293,11 +293,12 @@ impl<P: Payload> Writing<P> {
             .map_err(Error::from)
             .and_then(|pack| part::write(pack, part, &known, self.reader.as_ref()));
         let word = match written {
-            Ok((packed, now)) => {
-                self.latest.insert(worker, Arc::new(now));
+            Ok(written) => {
+                self.latest.insert(worker, Arc::new(written.pieces));
                 Word::Packed {
                     attempt: part.attempt,
-                    packed,
+                    packed: written.packed,
+                    outline: written.outline,
                 }
             }
             // The next attempt may do better.

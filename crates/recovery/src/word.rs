@@ -21,8 +21,12 @@ pub(crate) enum Word {
     },
     /// The computation is to end after the next checkpoint; of the leader: it ends now.
     Stop,
-    /// The pack of a worker is written.
-    Packed { attempt: u64, packed: Packed },
+    /// The pack of a worker is written, with this outline.
+    Packed {
+        attempt: u64,
+        packed: Packed,
+        outline: Vec<u8>,
+    },
     /// The pack of a worker cannot be written.
     Failed { attempt: u64, why: String },
     /// From the leader: the checkpoint exists. Some packs may be worth writing again.

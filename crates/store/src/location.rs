@@ -45,6 +45,8 @@ pub struct Summary {
     pub made_ms: u64,
     /// The number of workers.
     pub workers: u32,
+    /// The reason why another number of workers cannot resume from it; nothing, where it can.
+    pub fixed_workers: Option<String>,
     /// The number of packs.
     pub packs: usize,
     /// The length of the packs, in bytes.
@@ -60,6 +62,7 @@ impl Summary {
             execution: manifest.turn.execution,
             made_ms: manifest.checkpoint.made_ms,
             workers: manifest.checkpoint.workers,
+            fixed_workers: manifest.checkpoint.fixed_workers.clone(),
             packs: manifest.packs.len(),
             bytes: manifest.packs.iter().map(|pack| pack.size).sum(),
             live: manifest.packs.iter().map(|pack| pack.live).sum(),

@@ -59,12 +59,15 @@ def _list(options: argparse.Namespace) -> int:
             "number": number,
             "made": None if damage else _date(made),
             "workers": workers,
+            "fixed_workers": fixed,
             "packs": packs,
             "bytes": size,
             "needed": needed,
             "damage": damage,
         }
-        for number, made, workers, packs, size, needed, damage in _core.checkpoints_list(options.location)
+        for number, made, workers, fixed, packs, size, needed, damage in _core.checkpoints_list(
+            options.location
+        )
     ]
     if options.json:
         print(json.dumps(lines, indent=1))
@@ -74,6 +77,8 @@ def _list(options: argparse.Namespace) -> int:
         for line in lines:
             if line["damage"]:
                 print(f"{line['number']} cannot be read: {line['damage']}")
+            elif line["fixed_workers"]:
+                print(f"{line['number']}: {line['fixed_workers']}")
     return int(any(line["damage"] for line in lines))
 
 

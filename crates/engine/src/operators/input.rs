@@ -411,6 +411,9 @@ impl<P: Payload> Input<P> {
         check_advance(&now, time)?;
         if *time != now {
             state.records = 0;
+            if let Some(worker) = &state.worker {
+                worker.moves();
+            }
         }
         state.forget_gone();
         for (_, capability) in &mut state.outlets {

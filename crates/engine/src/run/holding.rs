@@ -19,6 +19,8 @@ pub(crate) struct Holding {
     drains: Cell<bool>,
     /// The worker begins from a checkpoint, and has yet to build dataflows of it.
     restores: Cell<bool>,
+    /// `main` waits for the work of what it has sent.
+    settles: Cell<bool>,
     /// Checkpoints are made.
     records: Cell<bool>,
     aside: RefCell<Vec<WeakActivation>>,
@@ -35,7 +37,7 @@ impl Holding {
     /// Whether sources are held.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.drains.get() || self.restores.get()
+        self.drains.get() || self.restores.get() || self.settles.get()
     }
 
     /// Whether checkpoints are made: sources then give way to work, so that little is in flight when they are held.
@@ -75,6 +77,12 @@ impl Holding {
     /// Begins or ends the wait for dataflows of a checkpoint.
     pub(crate) fn set_restores(&self, restores: bool) {
         self.restores.set(restores);
+        self.release();
+    }
+
+    /// Begins or ends the wait of `main` for work.
+    pub(crate) fn set_settles(&self, settles: bool) {
+        self.settles.set(settles);
         self.release();
     }
 

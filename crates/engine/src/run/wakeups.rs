@@ -130,7 +130,7 @@ impl Wakeups {
     }
 
     /// The time that operators have run.
-    fn worked(&self) -> Duration {
+    pub(crate) fn worked(&self) -> Duration {
         let now = self.stepping.get().map(|begun| begun.elapsed());
         self.worked.get() + now.unwrap_or_default()
     }

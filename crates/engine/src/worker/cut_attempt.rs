@@ -65,6 +65,11 @@ impl<P: Payload> CutAttempt<P> {
         self.building.borrow_mut().remove(&dataflow);
     }
 
+    /// Whether a dataflow is being built.
+    pub(super) fn builds(&self) -> bool {
+        !self.building.borrow().is_empty()
+    }
+
     pub(super) fn drops(&self, dataflow: usize) {
         self.dropped.borrow_mut().insert(dataflow);
     }

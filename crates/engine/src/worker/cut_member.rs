@@ -242,7 +242,7 @@ impl<P: Payload> Worker<P> {
     /// Answers with the description of the worker's dataflows, unless it is building one.
     fn stand(&self) -> Option<Answer<Standing>> {
         let cutting = &self.0.cutting;
-        let builds = !cutting.building.borrow().is_empty() || !self.unrestored().is_empty();
+        let builds = cutting.builds() || !self.unrestored().is_empty();
         if cutting.cuts.borrow().is_none() || builds {
             return None;
         }

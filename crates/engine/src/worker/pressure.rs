@@ -1,6 +1,7 @@
-//! Waiting of `main` while too many bytes are in flight: only a step moves the batches that it sends.
+//! Waiting of `main` while too much is in flight: only a step moves the batches that it sends.
 
-use std::time::Instant;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use pointstamp_channels::ASK;
 
@@ -8,6 +9,26 @@ use super::Worker;
 use super::step::Sleep;
 use crate::error::Error;
 use crate::payload::Payload;
+use crate::run::holding::Holding;
+
+/// The time for which `main` waits for work that does not end.
+const WAITS: Duration = Duration::from_secs(1);
+
+/// Holds the sources of a worker for as long as it lives.
+struct Settling(Rc<Holding>);
+
+impl Settling {
+    fn begin(holding: &Rc<Holding>) -> Self {
+        holding.set_settles(true);
+        Settling(Rc::clone(holding))
+    }
+}
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        self.0.set_settles(false);
+    }
+}
 
 impl<P: Payload> Worker<P> {
     /// Counts the batches that `main` sends: only a step moves them.
@@ -19,7 +40,17 @@ impl<P: Payload> Worker<P> {
         self.check()?;
         let unmoved = self.0.unmoved.get();
         self.0.unmoved.set(unmoved.saturating_add(data.footprint()));
+        if self.0.holding.records() {
+            self.0.pace.sends(data.len());
+        }
         Ok(())
+    }
+
+    /// Notes that `main` moves an input to a later time.
+    pub(crate) fn moves(&self) {
+        if self.0.holding.records() {
+            self.0.pace.moves();
+        }
     }
 
     /// Whether too much is on its way for more to be sent by `main`.
@@ -28,12 +59,34 @@ impl<P: Payload> Worker<P> {
             return false;
         }
         self.fabric().weigh();
-        self.fabric().is_pressed() || self.holds_too_much()
+        self.fabric().is_pressed() || self.holds_too_much() || self.is_behind()
     }
 
     /// Whether `main` has sent so much since the last step that a step is due.
     fn holds_too_much(&self) -> bool {
         self.0.unmoved.get() > self.fabric().high_water()
+    }
+
+    /// Whether checkpoints are made, and `main` has sent a part whose work comes before the next part. Inside of a block that builds a dataflow
+    /// nothing of it is installed.
+    fn is_behind(&self) -> bool {
+        self.0.pace.is_whole() && !self.0.cutting.builds()
+    }
+
+    /// Steps until the work of the part is done that `main` has sent. Sources wait meanwhile, and so does all that a drain holds: else
+    /// the work of a source, or of a loop, could have no end.
+    fn work_off(&self, deadline: Option<Instant>) -> Result<(), Error> {
+        let wakeups = &self.0.wakeups;
+        let (begun, before) = (Instant::now(), wakeups.worked());
+        let until = begun + WAITS;
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        let settling = Settling::begin(&self.0.holding);
+        while self.has_work() && Instant::now() < until {
+            self.turn(Sleep::No)?;
+        }
+        drop(settling);
+        self.0.pace.worked(wakeups.worked().saturating_sub(before));
+        Ok(())
     }
 
     /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
@@ -50,7 +103,9 @@ impl<P: Payload> Worker<P> {
             return Ok(true);
         }
         self.check()?;
-        if self.holds_too_much() {
+        if self.is_behind() {
+            self.work_off(deadline)?;
+        } else if self.holds_too_much() {
             self.turn(Sleep::No)?;
         }
         fabric.weigh();

@@ -17,9 +17,10 @@ use std::io::{self, Write};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pointstamp_arrange::{
-    Batch as Sorted, BatchReader, Contents, Error as KernelError, Origin, Rows, Storage, Units,
-    join_frontiers, merged,
+    Batch as Sorted, BatchReader, Contents, Error as KernelError, Numbers, Origin, Rows, Storage,
+    Units, join_frontiers, merged,
 };
 use pointstamp_engine::capability::Capability;
 use pointstamp_engine::cut::{Content, Piece, State};
@@ -50,13 +51,26 @@ pub(crate) type Run<T> = Sorted<Cells, Cells, T>;
 /// Keys, each with its times.
 pub(crate) type Keys<T> = Sorted<Cells, Units, T>;
 
-/// Updates as a piece.
-struct Written<V, T>(u8, Sorted<Cells, V, T>);
+/// Updates as a piece. They are let go once a checkpoint has them: a batch may be merged, and its piece stays.
+struct Written<V, T>(u8, Mutex<Option<Sorted<Cells, V, T>>>);
+
+impl<V: Rows, T: ScopeTime> Written<V, T> {
+    fn piece(part: u8, updates: Sorted<Cells, V, T>) -> Piece {
+        Piece::new(Written(part, Mutex::new(Some(updates))))
+    }
+}
 
 impl<V: Rows, T: ScopeTime> Content for Written<V, T> {
     fn write(&self, out: &mut dyn Write) -> UserResult<()> {
+        let updates = self.1.lock().clone();
+        let updates = updates.ok_or(Error::Checkpoint("the updates that it has written"))?;
         out.write_all(&[VERSION, self.0])?;
-        self.1.write(out)
+        updates.write(out)
+    }
+
+    fn settle(&self) {
+        let updates = self.1.lock().take();
+        drop(updates); // after the lock
     }
 }
 
@@ -272,6 +286,7 @@ impl<T: ScopeTime> Parts<T> {
             since: Antichain::new(),
             upper: self.upper.clone(),
             batches: Vec::new(),
+            numbers: Numbers::default(),
         });
         (kept, is_read)
     }
@@ -318,11 +333,28 @@ pub(crate) fn least<T: ScopeTime>(dims: usize) -> Antichain<T> {
     Antichain::from_elem(T::of(&Point::minimum(dims)))
 }
 
+/// The maximum number of parts of a batch.
+const MANY: usize = 32;
+
+/// A piece that the last checkpoint has of a batch, or of a part of one.
+struct KnownBatch {
+    /// The last number of the batch.
+    end: u64,
+    /// The number of updates.
+    len: usize,
+    piece: Piece,
+}
+
 /// Makes pieces of an operator's state, and reuses the pieces of the last checkpoint.
 pub(crate) struct Keeper<T> {
     here: usize,
     peers: usize,
-    known: Vec<(Run<T>, Piece)>,
+    /// The pieces of the batches of the last checkpoint, oldest first.
+    batches: Vec<KnownBatch>,
+    /// The number of the last batch of the arrangement then.
+    through: u64,
+    /// The pieces of its updates that were not complete.
+    staged: Vec<(Run<T>, Piece)>,
     /// The place for batches of a checkpoint that memory has no room for.
     storage: Option<Arc<dyn Storage>>,
 }
@@ -333,7 +365,9 @@ impl<T: ScopeTime> Keeper<T> {
         Keeper {
             here: worker.index(),
             peers: worker.peers(),
-            known: Vec::new(),
+            batches: Vec::new(),
+            through: 0,
+            staged: Vec::new(),
             storage,
         }
     }
@@ -351,8 +385,9 @@ impl<T: ScopeTime> Keeper<T> {
             Some(kept) if kept.is_read => Has::Read,
             Some(_) => Has::Unread,
         };
-        let (since, batches) =
-            arrangement.map_or_else(Default::default, |kept| (kept.since, kept.batches));
+        let (since, batches, numbers) = arrangement.map_or_else(Default::default, |kept| {
+            (kept.since, kept.batches, kept.numbers)
+        });
         let header = Header {
             worker: self.here,
             peers: self.peers,
@@ -361,22 +396,45 @@ impl<T: ScopeTime> Keeper<T> {
             upper,
         };
         let mut pieces = vec![header.piece()];
-        let before = std::mem::take(&mut self.known);
-        let batches = batches.into_iter().map(|batch| (part::BATCH, batch));
-        let staged = staged.into_iter().map(|run| (part::STAGED, run));
-        for (part, batch) in batches.chain(staged) {
-            let known = before.iter().find(|(other, _)| other.is_same(&batch));
+        self.take_batches(batches, &numbers);
+        pieces.extend(self.batches.iter().map(|batch| batch.piece.clone()));
+        let before = std::mem::take(&mut self.staged);
+        for run in staged {
+            let known = before.iter().find(|(other, _)| other.is_same(&run));
             let piece = match known {
                 Some((_, piece)) => piece.clone(),
-                None => Piece::new(Written(part, batch.clone())),
+                None => Written::piece(part::STAGED, run.clone()),
             };
             pieces.push(piece.clone());
-            self.known.push((batch, piece));
+            self.staged.push((run, piece));
         }
         if let Some(pending) = pending.filter(|pending| !pending.is_empty()) {
-            pieces.push(Piece::new(Written(part::PENDING, pending)));
+            pieces.push(Written::piece(part::PENDING, pending));
         }
         State::Groups(pieces)
+    }
+
+    /// Makes pieces of batches. One whose parts the last checkpoint has is named by these, unless they are many, or have twice its updates: so what
+    /// is merged is not written again.
+    fn take_batches(&mut self, batches: Vec<Run<T>>, numbers: &Numbers) {
+        let through = std::mem::replace(&mut self.through, numbers.last);
+        let mut known = std::mem::take(&mut self.batches).into_iter().peekable();
+        for (batch, &end) in batches.into_iter().zip(&numbers.ends) {
+            let parts = std::iter::from_fn(|| known.next_if(|part| part.end <= end));
+            let parts: Vec<_> = parts.collect();
+            let len: usize = parts.iter().map(|part| part.len).sum();
+            // A later number means updates that no piece has.
+            let is_known = end <= through && !parts.is_empty();
+            if is_known && parts.len() <= MANY && len <= 2 * batch.len() {
+                self.batches.extend(parts);
+            } else {
+                self.batches.push(KnownBatch {
+                    end,
+                    len: batch.len(),
+                    piece: Written::piece(part::BATCH, batch),
+                });
+            }
+        }
     }
 
     /// Reads the pieces of this worker, or of all workers of the checkpoint.
@@ -412,7 +470,16 @@ impl<T: ScopeTime> Keeper<T> {
         let own =
             matches!(&headers[..], [only] if (only.worker, only.peers) == (self.here, self.peers));
         if own {
-            self.known = batches.iter().chain(&staged).cloned().collect();
+            // The arrangement numbers the batches that have updates, from 1.
+            let batches = batches.iter().filter(|(batch, _)| !batch.is_empty());
+            let known = (1..).zip(batches).map(|(end, (batch, piece))| KnownBatch {
+                end,
+                len: batch.len(),
+                piece: piece.clone(),
+            });
+            self.batches = known.collect();
+            self.through = self.batches.len() as u64;
+            self.staged.clone_from(&staged);
         }
         let mut batches: Vec<_> = batches.into_iter().map(|(batch, _)| batch).collect();
         let mut staged: Vec<_> = staged.into_iter().map(|(batch, _)| batch).collect();
@@ -442,6 +509,7 @@ impl<T: ScopeTime> Keeper<T> {
             since,
             upper: upper.clone(),
             batches,
+            numbers: Numbers::default(),
         });
         Ok(Parts {
             arrangement,

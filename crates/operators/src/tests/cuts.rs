@@ -54,6 +54,8 @@ pub(super) struct Record {
     worker: RefCell<Option<Worker<Batch>>>,
     /// Whether the cut amid a round was requested.
     asked: Cell<bool>,
+    /// The number of cuts before rounds.
+    cuts: Cell<usize>,
 }
 
 impl Cuts<Batch> for Record {
@@ -90,24 +92,28 @@ impl Record {
             part: RefCell::default(),
             worker: RefCell::new(Some(worker.clone())),
             asked: Cell::default(),
+            cuts: Cell::default(),
         });
         worker.set_cuts(LONG, Rc::clone(&record) as _);
         record
     }
 
-    /// Cuts before a round, if the cut is to be there. `arrived` counts the workers that have come to it.
+    /// Cuts before a round, if the cut is to be there, or later: the last cut counts, and shares pieces with those before it. `arrived` counts the workers
+    /// that have come to a cut.
     pub(super) fn cut_before(
         &self,
         worker: &Worker<Batch>,
         round: u64,
         arrived: &AtomicUsize,
     ) -> Result<(), EngineError> {
-        if self.when != When::Before(round) {
+        if !matches!(self.when, When::Before(last) if round <= last) {
             return Ok(());
         }
+        self.part.take();
+        self.cuts.set(self.cuts.get() + 1);
         arrived.fetch_add(1, Ordering::SeqCst);
         if worker.index() == 0 {
-            while arrived.load(Ordering::SeqCst) < worker.peers() {
+            while arrived.load(Ordering::SeqCst) < worker.peers() * self.cuts.get() {
                 worker.step()?;
                 std::thread::yield_now();
             }

@@ -14,10 +14,10 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from pointstamp import _core
 from pointstamp.config import Config
 from pointstamp.errors import ClusterError, in_words, place_of
 from pointstamp.runtime.execution import execute
-from pointstamp.runtime.launcher.parent_watch import hold
 from pointstamp.runtime.launcher.pickling import unpack
 from pointstamp.runtime.launcher.stop_requests import let_in
 from pointstamp.runtime.message_channel import MessageChannel, inherited, pickled
@@ -34,7 +34,7 @@ def begin(descriptor: int, port: int, end: int, more: tuple[int, ...]) -> None:
     """
     for own in (descriptor, port, end, *more):
         os.set_inheritable(own, False)
-    hold(socket.socket(fileno=end))  # before any of the user's code, which an import may be
+    _core.end_with_parent(end)  # before any of the user's code, which an import may be
     let_in()
     with inherited(descriptor) as channel, socket.socket(fileno=port) as listener:
         _take_part(channel, listener)

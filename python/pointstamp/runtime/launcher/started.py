@@ -1,8 +1,7 @@
 """The first steps of a process that was started by the launcher.
 
 It gets its place in the cluster in an environment variable, and two sockets: one that listens on its address,
-bound before any other process was sent that address, and one by which it watches its parent (see
-`parent_watch`).
+bound before any other process was sent that address, and one by which it watches its parent: it ends with it.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from pointstamp import _core
 from pointstamp.config import Config
 from pointstamp.errors import ClusterError, ConfigError
 from pointstamp.observability.exporters import WATCHES
@@ -22,7 +22,6 @@ from pointstamp.observability.status_line import MARK, following
 from pointstamp.runtime.execution import execute
 from pointstamp.runtime.launcher import target as targets
 from pointstamp.runtime.launcher.loading import answering
-from pointstamp.runtime.launcher.parent_watch import hold
 from pointstamp.runtime.launcher.refusing import is_refusal
 from pointstamp.runtime.launcher.stop_requests import let_in
 
@@ -67,7 +66,7 @@ def run(
 ) -> int:
     """Runs the program in its place; returns the exit code."""
     watch, listener = (_own(descriptor) for descriptor in (place.watch, place.listener))
-    hold(watch)
+    _core.end_with_parent(os.dup(place.watch))
     let_in()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]  # as on a terminal
