@@ -1059,7 +1059,8 @@ class Stream(RecordOperators[T]):
             >>> with_all_ages.extract()
             [(0, [('ann', (7, 'Ulm')), ('bob', (9, None))])]
         """
-        from pointstamp.logic.join_and_sort import BothSides, join_per_time
+        from pointstamp.logic.join_and_sort import join_per_time
+        from pointstamp.logic.per_time import PerTimeAndKey
 
         check_join(how, fn)
         if fn is not None:
@@ -1071,7 +1072,7 @@ class Stream(RecordOperators[T]):
                 "key_by(...).table_join has the row that is valid at a record's time"
             )
         inputs = [(self._output, ByKey()), (theirs, ByKey())]
-        state = BothSides()
+        state: PerTimeAndKey[Any] = PerTimeAndKey()
         build = partial(join_per_time, state, fn, how)
         made = single_output(self.scope, name or "join", inputs, build, notify=True, state=state)
         return stream_of(self.scope, made)  # type: ignore[no-any-return]
