@@ -17,6 +17,8 @@ are in a Parquet file (`--folder`), of which every program, ours or a peer's, re
 - running: a stream of columns, with the count of each key so far beside each row; a time for each row group
 - peers: counts by key of the same file, by `counted` and `columns`, by DuckDB with the budget as its limit,
   and by Polars' streaming engine, which has no limit; all must find the same
+
+A merge of batches on disk alone is `cargo run --release -p pointstamp-spill --example merge`.
 """
 
 from __future__ import annotations
