@@ -34,7 +34,7 @@ KEPT = [name for name in PROGRAMS if DIVISIONS.get(name) != REFUSED]
 """The programs that can be cut."""
 
 LATER = {"ArrowStream.window"}
-"""Programs whose last windows of a number of rows have other times where state is on disk: see docs/memory.md."""
+"""Programs with windows of a number of rows: the last of these have other times on disk (docs/memory.md)."""
 
 
 @pytest.fixture(scope="module")
