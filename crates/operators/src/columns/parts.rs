@@ -186,6 +186,7 @@ const ROWS: u8 = 1;
 const HEAD: usize = 16;
 
 /// State by key.
+#[allow(clippy::struct_field_names, reason = "it is all that it has")]
 pub(crate) struct Parts<D: Divisible> {
     terms: D,
     parts: Vec<Part<D::State>>,
@@ -673,6 +674,7 @@ impl<D: Divisible> Parts<D> {
     // ------------------------------------------------------------ disk
 
     /// Writes a part that is in memory, or the rows that wait for one that is not.
+    #[allow(clippy::single_match_else, reason = "two kinds of records")]
     fn store(&mut self, at: usize) -> Result<(), Error> {
         let part = &mut self.parts[at];
         let (kind, entries) = match part.here.take() {
@@ -685,7 +687,7 @@ impl<D: Divisible> Parts<D> {
             }
             None => {
                 part.has_rows = true;
-                (ROWS, joined(std::mem::take(&mut part.waits)))
+                (ROWS, joined(&std::mem::take(&mut part.waits)))
             }
         };
         part.grown = 0;
@@ -811,7 +813,7 @@ fn order_of(record: &[u8]) -> (u8, u32) {
 }
 
 /// Rows that came one after the other as the same, as one batch where they fit.
-fn joined(waits: Vec<(Vec<u64>, RecordBatch)>) -> Vec<Entry> {
+fn joined(waits: &[(Vec<u64>, RecordBatch)]) -> Vec<Entry> {
     let same = waits.chunk_by(|(numbers, one), (others, other)| {
         numbers == others && one.schema_ref() == other.schema_ref()
     });
