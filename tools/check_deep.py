@@ -40,7 +40,7 @@ SIMULATED_TESTS = ["tests/operators", "tests/loops", "tests/collections", "tests
 # Tests of operators whose state may be on disk.
 DISK_TESTS = [
     *("tests/collections", "tests/loops", "tests/recovery", "tests/memory", "tests/processes"),
-    "tests/events",
+    *("tests/events", "tests/arrow"),
 ]
 
 # Crates whose tests Miri can run: without sockets, threads that wait for long, and C.

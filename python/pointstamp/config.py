@@ -56,7 +56,8 @@ class Config:
         connect_timeout: Seconds to form the cluster.
         progress_mode: ``"demand"`` holds back progress that can move no frontier;
             ``"eager"`` sends everything at once.
-        high_water: Bytes in flight above which sources pause, and sending on an input steps the worker.
+        high_water: Bytes in flight above which sources pause, and sending on an input steps the worker. With
+            `memory` an eighth of it at most, or 1 MiB if that is more.
         tls: Certificates, for clusters with a certificate authority; every process has its own. By default,
             connections are encrypted and authenticated under keys derived from the secret.
         stall_timeout: Seconds without a sign of life after which a process counts as lost.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -135,6 +136,25 @@ def test_records_in_turn_have_the_states_of_a_stream_of_pairs() -> None:
         expected = ps.example(build).extract()
     with budgets(SMALL) as made:
         assert ps.example(build).extract() == expected
+    assert written(made) > 0
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+def test_joins_of_a_time_have_the_results_of_memory_without_a_bound(how: Any) -> None:
+    drawn = random.Random(7)
+    sides = [[(drawn.choice(KEYS), number) for number in range(40)] for _ in range(2)]
+
+    def build(scope: ps.Scope) -> Any:
+        left, right = (scope.to_stream(side).filter(lambda pair: pair[1] % 7 > 1) for side in sides)
+        return left.join(right, how=how).capture()
+
+    with budgets(None):
+        [(time, expected)] = ps.example(build).extract()
+    assert time == 0
+    assert expected
+    with budgets(SMALL) as made:
+        [(_, found)] = ps.example(build).extract()
+    assert Counter(map(repr, found)) == Counter(map(repr, expected))
     assert written(made) > 0
 
 

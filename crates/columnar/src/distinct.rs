@@ -53,6 +53,16 @@ impl Distinct {
         })
     }
 
+    /// The number of keys that have been seen.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether no key has been seen.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// The keys that have been seen.
     ///
     /// # Errors

@@ -101,6 +101,16 @@ impl JoinPerTime {
         Ok(())
     }
 
+    /// The number of rows that are kept of both sides.
+    pub fn len(&self) -> usize {
+        self.sides.iter().map(Vec::len).sum()
+    }
+
+    /// Whether no row is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The rows that are kept of a side, without dictionaries.
     ///
     /// # Errors

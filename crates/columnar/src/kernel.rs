@@ -51,6 +51,15 @@ pub trait Kernel: Send {
     /// Returns the earliest instant at which a result may be sent without another row; `None` if there is none.
     fn next_instant(&self) -> Option<i64>;
 
+    /// Returns the earliest instant such that [`advance`](Self::advance) has work for a later frontier; `None` if there is none.
+    /// [`next_instant`](Self::next_instant), but where results wait for the end.
+    fn due(&self) -> Option<i64> {
+        self.next_instant()
+    }
+
+    /// Returns the number of rows or states that are held, and of rows whose times are not final.
+    fn rows(&self) -> usize;
+
     /// Returns the earliest time of a row, before `frontier`, that results to come may need; `None` where they may need any.
     /// It may be before 0.
     fn needed(&mut self, frontier: i64) -> Option<i64>;
@@ -100,6 +109,16 @@ fn of_sides<'a, R: Iterator<Item = &'a RecordBatch>>(
     rows.collect()
 }
 
+/// The number of rows of both sides that wait.
+fn number_of_sides<'a, R: Iterator<Item = &'a RecordBatch>>(of: impl Fn(Side) -> R) -> usize {
+    number(of(Side::Left)) + number(of(Side::Right))
+}
+
+/// The number of rows.
+fn number<'a>(rows: impl Iterator<Item = &'a RecordBatch>) -> usize {
+    rows.map(RecordBatch::num_rows).sum()
+}
+
 /// Rows of the only side that wait.
 fn of_left<'a>(rows: impl Iterator<Item = &'a RecordBatch>) -> Vec<(Side, RecordBatch)> {
     rows.map(|rows| (Side::Left, rows.clone())).collect()
@@ -117,6 +136,10 @@ impl Kernel for Interval {
 
     fn size(&self) -> (usize, usize) {
         self.size()
+    }
+
+    fn rows(&self) -> usize {
+        self.size().0 + number_of_sides(|side| self.waiting(side))
     }
 
     fn add(&mut self, side: Side, rows: RecordBatch, earliest: u64) -> Result<(), Error> {
@@ -165,6 +188,10 @@ impl Kernel for WindowJoin {
 
     fn size(&self) -> (usize, usize) {
         self.size()
+    }
+
+    fn rows(&self) -> usize {
+        self.size().0 + number_of_sides(|side| self.waiting(side))
     }
 
     fn add(&mut self, side: Side, rows: RecordBatch, earliest: u64) -> Result<(), Error> {
@@ -216,6 +243,10 @@ impl Kernel for AsOf {
         self.size()
     }
 
+    fn rows(&self) -> usize {
+        self.size().0 + number_of_sides(|side| self.waiting(side))
+    }
+
     fn add(&mut self, side: Side, rows: RecordBatch, earliest: u64) -> Result<(), Error> {
         self.add(side, rows, earliest)
     }
@@ -260,6 +291,10 @@ impl Kernel for Running {
 
     fn size(&self) -> (usize, usize) {
         self.size()
+    }
+
+    fn rows(&self) -> usize {
+        self.size().0 + number(self.waiting())
     }
 
     fn add(&mut self, _side: Side, rows: RecordBatch, earliest: u64) -> Result<(), Error> {
@@ -308,6 +343,10 @@ impl Kernel for OpenWindows {
 
     fn size(&self) -> (usize, usize) {
         (self.held(), self.held())
+    }
+
+    fn rows(&self) -> usize {
+        self.held() + number(self.waiting())
     }
 
     fn add(&mut self, _side: Side, rows: RecordBatch, earliest: u64) -> Result<(), Error> {
@@ -360,6 +399,10 @@ impl Kernel for Runs {
         self.size()
     }
 
+    fn rows(&self) -> usize {
+        self.size().0 + number(self.waiting())
+    }
+
     fn add(&mut self, _side: Side, rows: RecordBatch, earliest: u64) -> Result<(), Error> {
         self.update(rows, earliest)
     }
@@ -375,6 +418,10 @@ impl Kernel for Runs {
 
     fn next_instant(&self) -> Option<i64> {
         self.next_instant()
+    }
+
+    fn due(&self) -> Option<i64> {
+        self.due()
     }
 
     fn needed(&mut self, frontier: i64) -> Option<i64> {

@@ -182,6 +182,15 @@ impl Runs {
         waits.into_iter().chain(ends).min()
     }
 
+    /// The earliest instant such that [`advance`](Self::advance) has work for a later frontier: windows of a number of rows
+    /// close by their rows, or at the end.
+    pub fn due(&self) -> Option<i64> {
+        match self.ends {
+            Ends::Silence(_) => self.next_instant(),
+            Ends::Rows(_) => self.waiting.first(),
+        }
+    }
+
     /// Looks at the rows before `frontier`, or at all; `emit` gets the instant at which windows have closed, and their rows.
     ///
     /// # Errors

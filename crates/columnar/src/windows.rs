@@ -69,6 +69,12 @@ impl Layout {
         closed.saturating_add(self.every)
     }
 
+    /// The last instant of the first window that contains a time.
+    #[must_use]
+    pub fn first_last(&self, time: i64) -> i64 {
+        last_of(self.first_of(self.pane_of(time), None), self.length)
+    }
+
     /// The last start of a window at or before a time.
     pub(crate) fn start_before(&self, time: i64) -> i64 {
         floor(time, self.every, self.offset)

@@ -1,5 +1,6 @@
 //! The hooks of the program around the engine in the worker's loop.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{BoxError, Error};
@@ -82,6 +83,9 @@ pub trait Host {
         None
     }
 
+    /// Called by an operator that can say what its state takes.
+    fn keeps(&self, _operator: OperatorId, _size: StateSize) {}
+
     /// Converts an error that ends the computation: the error that the host keeps, and the text that the
     /// other processes receive.
     fn describe_error(&self, _worker: usize, error: Error) -> (Error, String) {
@@ -92,6 +96,9 @@ pub trait Host {
     /// Called once, when main and the dataflows have come to their end, however that was.
     fn ends(&self) {}
 }
+
+/// Returns the rows of an operator's state, and its bytes in memory and on disk; nothing once the operator has ended.
+pub type StateSize = Arc<dyn Fn() -> Option<(usize, usize, u64)> + Send + Sync>;
 
 /// A host that does nothing.
 pub struct Plain;

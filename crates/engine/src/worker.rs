@@ -155,6 +155,12 @@ impl<P: Payload> Worker<P> {
         drop(before); // after the borrow
     }
 
+    /// Has sources give way to the other work of their scope while a condition holds, for a second each at most: for example while there is
+    /// no memory for more.
+    pub fn give_way_while(&self, condition: impl Fn() -> bool + 'static) {
+        self.0.holding.set_strained(condition);
+    }
+
     /// Returns the thing that the operators of this worker share, if it is of this type.
     pub fn resource<R: Any + Send + Sync>(&self) -> Option<Arc<R>> {
         let resource = self.0.resource.borrow().clone();

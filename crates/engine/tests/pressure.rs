@@ -120,6 +120,43 @@ fn sources_pause_while_too_much_is_on_its_way() {
     }
 }
 
+/// Takes all batches, works on one with each run, and notes the most that waited.
+fn staging(stream: &Stream<Batch>) -> Result<Rc<RefCell<usize>>, Error> {
+    let builder = stream.scope().operator("staging")?;
+    let input = builder.new_input(stream, Pact::Pipeline)?;
+    let activator = builder.activator();
+    let most = Rc::new(RefCell::new(0));
+    let (noted, mut waits) = (most.clone(), 0_usize);
+    builder.build(move || {
+        while input.next()?.is_some() {
+            waits += 1;
+        }
+        let mut most = noted.borrow_mut();
+        *most = (*most).max(waits);
+        waits = waits.saturating_sub(1);
+        if waits > 0 {
+            activator.resume();
+        }
+        Ok(false)
+    });
+    Ok(most)
+}
+
+#[test]
+fn sources_give_way_to_work_while_a_condition_holds() {
+    let most = |strained: bool| {
+        let found = threads(1).run(Mode::Demand, |worker| {
+            worker.give_way_while(move || strained);
+            let most = worker.dataflow("staged", 1, |scope| staging(&source(scope, 100)?))?;
+            worker.run()?;
+            Ok(most.take())
+        });
+        found.unwrap()[0]
+    };
+    assert_eq!(most(true), 5, "the batches of one run of the source");
+    assert!(most(false) > 50);
+}
+
 #[test]
 fn inputs_that_main_drives_step_the_worker_while_too_much_is_on_its_way() {
     for shape in SHAPES {

@@ -4,9 +4,11 @@
 //! as a u32 and these as u64, the number of its batches as a u32, and of each batch its length as a u64 and the bytes that it travels as.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use bytes::{Buf, Bytes};
+use parking_lot::Mutex;
 use pointstamp_channels::Encoder;
 use pointstamp_columnar::partition::partition;
 use pointstamp_engine::capability::Capability;
@@ -15,6 +17,7 @@ use pointstamp_engine::error::{BoxError, UserResult};
 use pointstamp_engine::operator::{OperatorBuilder, Restored as EngineRestored};
 use pointstamp_engine::payload::Payload;
 use pointstamp_order::Point;
+use pointstamp_spill::Account;
 
 use crate::Error;
 use crate::batch::{Batch, Content};
@@ -82,9 +85,52 @@ impl PieceContent for Entries {
     }
 }
 
+/// Entries of one checkpoint, which are freed when it has them. Where memory is bounded they count until then.
+pub(crate) struct Taken {
+    entries: Mutex<Vec<Entry>>,
+    account: Option<Arc<Account>>,
+}
+
+impl Taken {
+    /// Makes a piece of entries.
+    pub(crate) fn piece(entries: Vec<Entry>) -> Piece {
+        Piece::new(Taken {
+            entries: Mutex::new(entries),
+            account: None,
+        })
+    }
+
+    /// Makes a piece of entries, which take so many bytes of memory beside an operator's state.
+    pub(crate) fn counted(entries: Vec<Entry>, account: Arc<Account>, bytes: usize) -> Piece {
+        account.set(bytes, 0);
+        Piece::new(Taken {
+            entries: Mutex::new(entries),
+            account: Some(account),
+        })
+    }
+}
+
+impl PieceContent for Taken {
+    fn write(&self, out: &mut dyn Write) -> UserResult<()> {
+        let entries = self.entries.lock().clone();
+        Entries(entries).write(out)
+    }
+
+    fn settle(&self) {
+        self.entries.lock().clear();
+        if let Some(account) = &self.account {
+            account.set(0, 0);
+        }
+    }
+}
+
 /// Reads the entries of a piece.
 pub(crate) fn entries_of(piece: &Piece) -> UserResult<Vec<Entry>> {
-    let mut bytes = piece.to_bytes()?;
+    read_entries(piece.to_bytes()?)
+}
+
+/// Reads entries from their form as bytes.
+pub(crate) fn read_entries(mut bytes: Bytes) -> UserResult<Vec<Entry>> {
     let mut entries = Vec::new();
     for _ in 0..count(&mut bytes)? {
         let mut numbers = Vec::new();
@@ -138,8 +184,17 @@ pub fn keep(
     division: Division,
     mut take: impl FnMut() -> UserResult<Vec<Entry>> + 'static,
 ) {
+    keep_pieces(builder, division, move || Ok(vec![Taken::piece(take()?)]));
+}
+
+/// Has checkpoints take the state of an operator, as pieces with lists of entries.
+pub(crate) fn keep_pieces(
+    builder: &OperatorBuilder<Batch>,
+    division: Division,
+    mut take: impl FnMut() -> UserResult<Vec<Piece>> + 'static,
+) {
     builder.keeps(move || {
-        let pieces = vec![Piece::new(Entries(take()?))];
+        let pieces = take()?;
         Ok(match division {
             Division::Workers => State::Workers(pieces),
             Division::Groups => State::Groups(pieces),
@@ -163,18 +218,43 @@ impl Restored {
     ///
     /// For a piece that no operator of this crate wrote.
     pub fn of(builder: &OperatorBuilder<Batch>) -> Result<Option<(Self, Vec<Entry>)>, Error> {
-        let Some(restored) = builder.restored() else {
+        let Some(restored) = Restored::begin(builder) else {
             return Ok(None);
         };
-        let entries = entries_of_state(&restored.state)?;
+        let entries = entries_of_state(&restored.engine.state)?;
+        Ok(Some((restored, entries)))
+    }
+
+    /// Calls a function with each entry of an operator's state, of which one piece is in memory at a time. To be called once, after the
+    /// outputs were added.
+    ///
+    /// # Errors
+    ///
+    /// For a piece that no operator of this crate wrote, and the errors of the function.
+    pub(crate) fn each(
+        builder: &OperatorBuilder<Batch>,
+        mut put: impl FnMut(&mut Self, Entry) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(mut restored) = Restored::begin(builder) else {
+            return Ok(());
+        };
+        for piece in restored.engine.state.pieces().to_vec() {
+            for entry in entries_of(&piece).map_err(Error::State)? {
+                put(&mut restored, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(builder: &OperatorBuilder<Batch>) -> Option<Self> {
         let worker = builder.scope().worker();
         let (index, peers) = (worker.index(), worker.peers());
-        let restored = Restored {
-            engine: restored,
+        let engine = builder.restored()?;
+        Some(Restored {
+            engine,
             index,
             peers,
-        };
-        Ok(Some((restored, entries)))
+        })
     }
 
     /// Returns a capability of an output that the operator held for this time.

@@ -43,6 +43,9 @@ pub enum Error {
     /// Columns do not exist or do not fit, or a kernel over columns failed.
     #[error(transparent)]
     Columns(#[from] pointstamp_columnar::Error),
+    /// State could not be written to disk, or read back.
+    #[error(transparent)]
+    Spill(#[from] pointstamp_spill::Error),
     /// An expression has no result for a record.
     #[error("an expression has no result for a record")]
     Expression(Failure),

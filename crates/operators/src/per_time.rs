@@ -40,6 +40,16 @@ impl<S> PerTime<S> {
         }
     }
 
+    /// Takes out the state of a time.
+    pub(crate) fn remove(&mut self, time: &Point) -> Option<S> {
+        self.0.remove(time)
+    }
+
+    /// Whether no time has a state.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the times and their states, least first.
     pub fn iter(&self) -> impl Iterator<Item = (&Point, &S)> {
         self.0.iter()

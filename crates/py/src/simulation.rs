@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointstamp_engine::error::{BoxError, Error};
-use pointstamp_engine::host::Host;
+use pointstamp_engine::host::{Host, StateSize};
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_simulate::{Found, Link, World};
 use pyo3::prelude::*;
@@ -166,6 +166,10 @@ impl Host for SimulatedHost {
 
     fn begins(&self, operator: OperatorId) {
         self.inner.begins(operator);
+    }
+
+    fn keeps(&self, operator: OperatorId, size: StateSize) {
+        self.inner.keeps(operator, size);
     }
 
     fn describes(&self) -> Option<String> {

@@ -78,6 +78,11 @@ impl Disk {
         }
     }
 
+    /// Counts bytes of memory that the operator takes and that cannot leave it.
+    fn count(&self, bytes: usize) {
+        self.account.set(bytes, 0);
+    }
+
     /// Returns a place for pieces of bytes.
     fn pieces(&self, py: Python<'_>) -> PiecesOnDisk {
         PiecesOnDisk {

@@ -276,12 +276,19 @@ impl Cluster {
             ProgressMode::Demand => Mode::Demand,
             ProgressMode::Eager => Mode::Eager,
         };
+        let most = budget.map_or(usize::MAX, |budget| budget.0.most_in_flight());
+        let high_water = high_water.min(most);
         let (cluster, seeds) = match connections {
             None => EngineCluster::in_process(workers, mode, high_water),
             Some(connections) => {
                 EngineCluster::in_cluster(workers, mode, high_water, connections.take()?)
             }
         };
+        if let Some(budget) = budget {
+            let counted = Arc::downgrade(&cluster);
+            let in_flight = move || counted.upgrade().map_or(0, |cluster| cluster.in_flight());
+            budget.0.count_in_flight(in_flight);
+        }
         let seeds = Mutex::new(seeds.into_iter().map(Some).collect());
         Ok(Cluster {
             engine: cluster,
@@ -337,6 +344,8 @@ impl Cluster {
         let run_main = |engine: &EngineWorker<Batch>| {
             if let Some(budget) = &self.budget {
                 engine.set_resource(Arc::clone(budget) as _);
+                let budget = Arc::clone(budget);
+                engine.give_way_while(move || budget.is_over());
             }
             let driver = WorkerLoop::new(&home, engine.clone(), &host);
             if let Some(recorder) = &recorder {

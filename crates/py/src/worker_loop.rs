@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_engine::error::{BoxError, Error};
-use pointstamp_engine::host::Host;
+use pointstamp_engine::host::{Host, StateSize};
 use pointstamp_engine::observe::OperatorId;
 use pointstamp_engine::worker::Worker as EngineWorker;
 use pointstamp_recovery::Recording as EngineRecording;
@@ -21,6 +21,7 @@ use crate::bound::{Home, ThreadBound};
 use crate::gathering::Gathering;
 use crate::gil::{Held, attached, detached_here};
 use crate::observability::diagnostics::pass_on;
+use crate::observability::notes::Kept;
 use crate::observability::statistics::statistics;
 use crate::raised::{Raised, describe_error, exception};
 use crate::recovery::Recording;
@@ -236,6 +237,12 @@ impl Host for PythonHost {
     fn begins(&self, operator: OperatorId) {
         let made = self.home.line();
         self.home.notes().operator_made(operator, made);
+    }
+
+    fn keeps(&self, operator: OperatorId, size: StateSize) {
+        if let Some(noted) = self.home.notes().operator(operator) {
+            noted.keeps(Kept::Native(size));
+        }
     }
 
     fn renames(&self, name: &str) -> Option<String> {

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use pointstamp_arrange::Decoded;
 use quick_cache::Weighter;
@@ -15,6 +15,10 @@ use quick_cache::sync::Cache;
 
 /// The part of the budget that is for the cache: one of so many.
 const CACHE: usize = 4;
+
+/// The part of the budget that messages on their way may take, and the bytes that they may take at least.
+const IN_FLIGHT: usize = 8;
+const LEAST_IN_FLIGHT: usize = 1 << 20;
 
 /// A batch of fewer bytes is never stored, nor one of fewer than this part of the budget.
 const SMALL: usize = 1 << 20;
@@ -60,6 +64,8 @@ pub struct Budget {
     pub(crate) used: AtomicUsize,
     /// Their bytes on disk.
     pub(crate) on_disk: AtomicU64,
+    /// Counts the bytes of messages on their way.
+    in_flight: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
     pub(crate) cache: Cache<PageId, Cached, Bytes>,
     files: AtomicU64,
     pub(crate) written: AtomicU64,
@@ -85,6 +91,7 @@ impl Budget {
             folder: folder.to_owned(),
             used: AtomicUsize::new(0),
             on_disk: AtomicU64::new(0),
+            in_flight: OnceLock::new(),
             // Pages are of some 100 KiB.
             cache: Cache::with_weighter((limit / CACHE) >> 16, weight, Bytes),
             files: AtomicU64::new(0),
@@ -132,14 +139,30 @@ impl Budget {
         }
     }
 
+    /// The bytes that messages on their way may take.
+    pub fn most_in_flight(&self) -> usize {
+        (self.limit / IN_FLIGHT).max(LEAST_IN_FLIGHT)
+    }
+
+    /// Counts messages on their way beside state, from the first call on.
+    pub fn count_in_flight(&self, in_flight: impl Fn() -> usize + Send + Sync + 'static) {
+        self.in_flight.get_or_init(|| Box::new(in_flight));
+    }
+
+    /// The bytes of state in memory, and of messages on their way.
+    fn taken(&self) -> usize {
+        let in_flight = self.in_flight.get().map_or(0, |in_flight| in_flight());
+        self.used().saturating_add(in_flight)
+    }
+
     /// Whether state is over its share.
     pub fn is_over(&self) -> bool {
-        self.used() > self.share()
+        self.taken() > self.share()
     }
 
     /// The bytes by which state is over its share.
     pub(crate) fn excess(&self) -> usize {
-        self.used().saturating_sub(self.share())
+        self.taken().saturating_sub(self.share())
     }
 
     /// Has one call of the disk fail, after so many that do not; for tests.
@@ -164,7 +187,7 @@ impl Budget {
 
     /// Whether a new batch of so many bytes is to be stored.
     pub(crate) fn stores(&self, bytes: usize) -> bool {
-        bytes >= self.small() && self.used().saturating_add(bytes) > self.share()
+        bytes >= self.small() && self.taken().saturating_add(bytes) > self.share()
     }
 
     /// Pages have at least so many bytes in memory; small budgets, for tests, have small pages.
@@ -189,5 +212,26 @@ impl fmt::Debug for Budget {
             .field("limit", &self.limit)
             .field("used", &self.used());
         debug.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_on_their_way_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = Budget::new(64 << 20, folder.path()).unwrap();
+        assert_eq!(budget.most_in_flight(), 8 << 20);
+        budget.used.store(40 << 20, Ordering::Relaxed);
+        assert!(!budget.is_over() && !budget.stores(8 << 20));
+        let in_flight = Arc::new(AtomicUsize::new(4 << 20));
+        let counted = Arc::clone(&in_flight);
+        budget.count_in_flight(move || counted.load(Ordering::Relaxed));
+        assert!(!budget.is_over() && budget.stores(8 << 20));
+        in_flight.store(9 << 20, Ordering::Relaxed);
+        assert!(budget.is_over());
+        assert_eq!((budget.excess(), budget.used()), (1 << 20, 40 << 20));
     }
 }

@@ -25,5 +25,5 @@ mod site;
 pub use account::Account;
 pub use budget::{Budget, Traffic};
 pub use error::Error;
-pub use log::{Found, Group, Log, Place, Scan};
+pub use log::{Found, Group, Log, Pinned, Place, Scan};
 pub use pointstamp_arrange::Storage;

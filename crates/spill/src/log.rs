@@ -468,6 +468,23 @@ impl Log {
         Ok(())
     }
 
+    /// Returns the records of a group that have a hash, to be read later, whatever happens to them meanwhile. They keep
+    /// their files.
+    pub fn pin(&self, group: Group, hash: u64) -> Vec<Pinned> {
+        let index = self.groups.get(&group).into_iter();
+        let places = index.flat_map(|index| index.places(mixed(hash)));
+        let pinned = places.filter_map(|place| {
+            Some(Pinned {
+                site: self.site().clone(),
+                segment: self.segments[place.slot()].clone()?,
+                place,
+                group,
+                hash: mixed(hash),
+            })
+        });
+        pinned.collect()
+    }
+
     /// Returns the records of a group that there are now, for one pass, whatever happens to them meanwhile.
     ///
     /// It takes 8 bytes for each, and keeps the files.
@@ -488,6 +505,30 @@ impl Log {
             next: 0,
             window: Window::default(),
         }
+    }
+}
+
+/// A record of a moment, if it has the hash that it was sought by.
+#[derive(Clone)]
+pub struct Pinned {
+    site: Site,
+    segment: Segment,
+    place: Place,
+    group: Group,
+    hash: u64,
+}
+
+impl Pinned {
+    /// Reads the record. None where another hash has the same place in the index.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is not as it was written.
+    pub fn read(&self) -> Result<Option<Vec<u8>>, Error> {
+        let mut window = Window::default();
+        let record = window.record(&self.site, &self.segment, self.place, HEADER)?;
+        let is_sought = record.group == self.group && record.hash == self.hash;
+        Ok(is_sought.then(|| record.bytes.to_vec()))
     }
 }
 
@@ -582,9 +623,22 @@ impl Window {
                 return Err(site.damaged("a record is cut"));
             }
             let rest = usize::try_from(segment.length - start).unwrap_or(usize::MAX);
+            // What it has of it is not read again.
+            let before = start.checked_sub(self.start).filter(|_| {
+                let of = self.of.as_ref();
+                of.is_some_and(is_same)
+            });
+            let before = before.and_then(|before| usize::try_from(before).ok());
+            let before = before.map_or(self.bytes.len(), |before| before.min(self.bytes.len()));
             self.of = None;
+            self.bytes.drain(..before);
+            let known = self.bytes.len();
             self.bytes.resize(length.max(ahead).min(rest), 0);
-            site.read(&segment.file, &mut self.bytes, start)?;
+            site.read(
+                &segment.file,
+                &mut self.bytes[known..],
+                start + known as u64,
+            )?;
             self.start = start;
             self.of = Some(Arc::clone(&segment.file));
         }

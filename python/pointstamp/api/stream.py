@@ -1060,7 +1060,8 @@ class Stream(RecordOperators[T]):
             >>> with_all_ages.extract()
             [(0, [('ann', (7, 'Ulm')), ('bob', (9, None))])]
         """
-        from pointstamp.logic.join_and_sort import BothSides, join_per_time
+        from pointstamp.logic.join_and_sort import join_per_time
+        from pointstamp.logic.per_time import PerTimeAndKey
 
         check_join(how, fn)
         if fn is not None:
@@ -1071,7 +1072,7 @@ class Stream(RecordOperators[T]):
             unmet.warn(IN_RECORDS)
             unmet = None
         inputs = [(self._output, ByKey()), (theirs, ByKey())]
-        state = BothSides()
+        state: PerTimeAndKey[Any] = PerTimeAndKey()
         build = partial(join_per_time, state, fn, how, unmet, program_line())
         made = single_output(self.scope, name or "join", inputs, build, notify=True, state=state)
         return stream_of(self.scope, made)  # type: ignore[no-any-return]

@@ -68,6 +68,8 @@ class Outbox:
         self._ready: list[tuple[Time, Capability, list[Any]]] = []
         self._sealed = 0
         self._bytes = 0
+        # Where the rows count, if memory is bounded.
+        self._disk: _core.Disk | None = None
         # Outboxes of the checkpoint from which the computation resumes: part and rows.
         self._left: list[tuple[int, list[tuple[Time, list[Any]]]]] = []
         self._capabilities: list[tuple[Time, Capability]] = []
@@ -85,6 +87,7 @@ class Outbox:
         self._take_back(operator.restored())
         capability.drop()
         operator.core.keeps("parts", self._taken)
+        self._disk = operator.core.disk(self._name)
         self._info = info
         self._shows = self._recording.sink(info.activator)
         self._shown = self._shows.committed
@@ -153,6 +156,8 @@ class Outbox:
         committed = self._shows.committed
         if committed > self._shown:
             self._show(writer, output, committed)
+        if self._disk is not None:
+            self._disk.count(self._bytes)
         if self._ready:
             self._ask(ended=not frontier)
         elif not frontier and not self._open:

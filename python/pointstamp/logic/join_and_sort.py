@@ -5,79 +5,58 @@ They keep a time's records until it closes.
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pointstamp._core import pairs_with_one_nan
 from pointstamp.logic.join_kinds import one_sided, outer_sides
-from pointstamp.logic.per_time import NOTHING, PerTime, at_closing
+from pointstamp.logic.per_time import at_closing
 from pointstamp.logic.planned import single_output
 from pointstamp.pacts import Exchange, Pipeline
 from pointstamp.plan.least_time import IN_RECORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pointstamp._core import Capability, FrontieredInput, OutputPort
     from pointstamp._validation import Line
-    from pointstamp.logic.declared_state import Restored
+    from pointstamp.logic.per_time import PerTimeAndKey
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.pacts import Pact
     from pointstamp.plan.least_time import NeverMet
     from pointstamp.plan.node import Output
     from pointstamp.types import Time
 
-__all__ = ["BothSides", "gathered", "join_per_time", "matched"]
+__all__ = ["Sides", "gathered", "join_per_time", "matched"]
 
 
-class BothSides(PerTime[tuple[dict[Any, list[Any]], dict[Any, list[Any]]]]):
-    """The values of each time, by side and key."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(
-            lambda: ({}, {}), "groups", lambda some, more: (some[0] | more[0], some[1] | more[1])
-        )
-
-    def part_of(self, state: Any, restored: Restored) -> Any:
-        """See `PerTime`."""
-        mine = [
-            {key: values for key, values in pairs_with_one_nan(list(side.items())) if restored.is_mine(key)}
-            for side in state
-        ]
-        return tuple(mine) if any(mine) else NOTHING
+Sides: TypeAlias = "tuple[list[Any], list[Any]]"
+"""The values of a key, of the left side and of the right."""
 
 
 def matched(
-    ours: dict[Any, list[Any]],
-    theirs: dict[Any, list[Any]],
-    fn: Callable[[Any, Any, Any], Any] | None,
-    how: str,
+    keys: Iterable[tuple[Any, Sides]], fn: Callable[[Any, Any, Any], Any] | None, how: str
 ) -> Iterator[Any]:
     """Makes the results of a join of records by key.
 
     Args:
-        ours: The values of the left side, by key.
-        theirs: The values of the right side.
+        keys: Each key with its values.
         fn: Makes a result of a key and two values; None for ``(key, (ours, theirs))``.
         how: The kind of the join, as in `Stream.join`.
     """
     if one_sided(how):
-        for key, values in ours.items():
-            if (key in theirs) == (how == "semi"):
-                yield from ((key, value) for value in values)
+        for key, (ours, theirs) in keys:
+            if bool(theirs) == (how == "semi"):
+                yield from ((key, value) for value in ours)
         return
     left, right = outer_sides(how)
-    missing = [None] if left else []
-    pairs = ((key, a, b) for key, values in ours.items() for a in values for b in theirs.get(key, missing))
-    alone = ((key, None, b) for key, values in theirs.items() if right and key not in ours for b in values)
-    for key, a, b in chain(pairs, alone):
-        yield (key, (a, b)) if fn is None else fn(key, a, b)
+    for key, (ours, theirs) in keys:
+        pairs = product(ours or ([None] if right else []), theirs or ([None] if left else []))
+        yield from ((key, pair) for pair in pairs) if fn is None else (fn(key, *pair) for pair in pairs)
 
 
 def join_per_time(
-    times: BothSides,
+    times: PerTimeAndKey[Sides],
     fn: Callable[[Any, Any, Any], Any] | None,
     how: str,
     unmet: NeverMet | None,
@@ -104,12 +83,17 @@ def join_per_time(
                 if unmet is not None and side == unmet.other and not _is_least(message.time):
                     unmet.warn(IN_RECORDS, line)
                     unmet = None
-                by_key = times.at(message)[side]
-                for key, value in pairs_with_one_nan(records):
-                    by_key.setdefault(key, []).append(value)
-        for cap, (ours, theirs) in times.closed(left.frontier, right.frontier):
+                keys = times.at(message)
+                pairs = pairs_with_one_nan(records)
+                keys.bring([key for key, _ in pairs])
+                for key, value in pairs:
+                    if (sides := keys.get(key)) is None:
+                        sides = keys[key] = ([], [])
+                    sides[side].append(value)
+                keys.settle()
+        for cap, keys in times.closed(left.frontier, right.frontier):
             with output.session(cap) as session:
-                session.give_all(matched(ours, theirs, fn, how))
+                session.give_all(matched(keys.every(), fn, how))
 
     return logic
 

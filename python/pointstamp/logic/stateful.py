@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import running
 from pointstamp.expr.reducers import TopK
 from pointstamp.logic.folds import no_state, outputs_of
-from pointstamp.logic.join_and_sort import matched
+from pointstamp.logic.join_and_sort import Sides, matched
 from pointstamp.logic.timed_rows import MOST, Rows, each_time, part_of
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class Joined(PerTime):
 
     def results(self, keys: list[Any], values: list[Any]) -> list[Any]:
         """See `PerTime`."""
-        sides: tuple[dict[Any, list[Any]], dict[Any, list[Any]]] = ({}, {})
+        sides: dict[Any, Sides] = {}
         for key, (side, value) in zip(keys, values, strict=True):
-            sides[side].setdefault(key, []).append(value)
-        return list(matched(*sides, self._fn, self._how))
+            sides.setdefault(key, ([], []))[side].append(value)
+        return list(matched(sides.items(), self._fn, self._how))

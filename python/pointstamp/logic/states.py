@@ -15,7 +15,7 @@ The bytes of states in memory are an estimate, by the sizes of some that are dra
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from random import Random
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,11 +107,11 @@ class States(dict[K, S]):
             return
         self._unmeasured += len(keys)
         if self._spilled:
-            some = set(keys)
-            self._recent |= some
-            missing = list(some.difference(self))
+            self._recent.update(keys)
+            # The difference of a set and a dict of this class would go through all of the dict.
+            missing = list(filterfalse(self.__contains__, keys))
             if missing:
-                self._disk.take(self, missing)
+                self._disk.take(self, list(dict.fromkeys(missing)))
 
     def settle(self) -> None:
         """Has states leave memory if there is too much in it. To be called when logic keeps no state."""

@@ -17,6 +17,7 @@ use super::scope::Scope;
 use crate::build::stream::Stream;
 use crate::cut::{Form, State};
 use crate::error::{BuildError, Error, UserResult};
+use crate::host::StateSize;
 use crate::observe::OperatorId;
 use crate::payload::{Message, Payload};
 use crate::run::arrival::Arrival;
@@ -375,6 +376,11 @@ impl<P: Payload> OperatorBuilder<P> {
     /// Runs the operator once at the start, with nothing received.
     pub fn start(&self) {
         self.draft.borrow_mut().start = true;
+    }
+
+    /// Says how the host learns what the operator's state takes.
+    pub fn sized(&self, size: StateSize) {
+        self.scope().worker().host().keeps(self.id(), size);
     }
 
     /// Declares that the operator keeps nothing: it sends all results of a batch before its run ends.

@@ -4,7 +4,8 @@
 //! the pressure ends; it runs once then, even if there is pressure again, so that every source has its turn.
 //!
 //! Where checkpoints are made, a source also [gives way](Gate::gives_way) to the other work in its scope, for a second at
-//! most: so what is in flight when sources are held is the work of one run of a source.
+//! most: so what is in flight when sources are held is the work of one run of a source. So it does while the program's
+//! condition holds (`Worker::give_way_while`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

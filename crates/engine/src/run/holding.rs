@@ -23,6 +23,8 @@ pub(crate) struct Holding {
     settles: Cell<bool>,
     /// Checkpoints are made.
     records: Cell<bool>,
+    /// Another condition under which sources give way to work.
+    strained: RefCell<Option<Box<dyn Fn() -> bool>>>,
     aside: RefCell<Vec<WeakActivation>>,
     /// The operators that have run since the last count, and since the count before: the ones that keep the
     /// computation from draining.
@@ -40,10 +42,23 @@ impl Holding {
         self.drains.get() || self.restores.get() || self.settles.get()
     }
 
-    /// Whether checkpoints are made: sources then give way to work, so that little is in flight when they are held.
+    /// Whether checkpoints are made.
     #[inline]
     pub(crate) fn records(&self) -> bool {
         self.records.get()
+    }
+
+    /// Whether sources give way to work: where checkpoints are made, so that little is in flight when they are held, and under the
+    /// condition that was set.
+    pub(crate) fn has_sources_give_way(&self) -> bool {
+        let strained = self.strained.borrow();
+        self.records() || strained.as_ref().is_some_and(|strained| strained())
+    }
+
+    /// Sets another condition under which sources give way to work.
+    pub(crate) fn set_strained(&self, condition: impl Fn() -> bool + 'static) {
+        let before = self.strained.borrow_mut().replace(Box::new(condition));
+        drop(before); // after the borrow
     }
 
     /// Notes that checkpoints are made.

@@ -395,8 +395,8 @@ impl Subgraph {
     }
 
     fn visit(&mut self, index: usize) -> Result<(), Error> {
-        let gives_way = self.brake.holding().records()
-            && self.children[index].gate.is_some()
+        let gives_way = self.children[index].gate.is_some()
+            && self.brake.holding().has_sources_give_way()
             && self.has_work();
         let child = &mut self.children[index];
         let mut visit = child.activation.begin();

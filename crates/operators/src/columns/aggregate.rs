@@ -13,7 +13,10 @@ use pointstamp_engine::capability::Capability;
 use pointstamp_engine::error::BoxError;
 use pointstamp_engine::operator::{Notify, OperatorBuilder};
 use pointstamp_engine::pact::Pact;
+use pointstamp_order::Point;
 
+use super::by_time::ByTime;
+use super::parts::Divisible;
 use super::route::{by_columns, placed};
 use crate::Error;
 use crate::batch::Batch;
@@ -54,20 +57,17 @@ fn here(
     pact: Pact<Batch>,
 ) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, NAME, pact)?;
-    let tables = kept_tables(unary.builder(), &plan)?;
+    let key = plan.key().to_vec();
+    let tables = ByTime::new(Tables::new(plan), unary.builder(), 0)?;
     Ok(
         unary.on_messages_and_closing(move |input: &Input<RecordBatch>, output| {
             let mut tables = tables.borrow_mut();
             while let Some((message, batch)) = input.next()? {
-                let (_, table) = tables.at(message.time(), || {
-                    Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
-                })?;
-                table.update(&batch)?;
+                tables.give(ROWS, &message, &key, batch)?;
             }
-            for (capability, table) in tables.closed(&input.port().frontier()) {
-                table.finish(|batch| output.send(&capability, batch))?;
-            }
-            Ok(())
+            let frontier = input.port().frontier();
+            let is_open = |time: &Point| frontier.less_equal(time);
+            tables.close(is_open, output, |table, send| table.finish(send))
         }),
     )
 }
@@ -126,61 +126,89 @@ fn total(
     for input in [&rows, &states] {
         builder.notify_of(input.port().port(), Notify::WhileHolding);
     }
-    let tables = kept_tables(&builder, &plan)?;
+    let (key, state_key) = (plan.key().to_vec(), plan.state_key());
+    let tables = ByTime::new(Tables::new(plan), &builder, 0)?;
     builder.build(move || {
         let mut tables = tables.borrow_mut();
-        for (input, add) in [
-            (&rows, Table::update as fn(&mut _, &_) -> _),
-            (&states, Table::merge),
-        ] {
+        for (input, what, key) in [(&rows, ROWS, &key), (&states, STATES, &state_key)] {
             while let Some((message, batch)) = input.next()? {
-                let (_, table) = tables.at(message.time(), || {
-                    Ok::<_, BoxError>((message.retain(0)?, Table::new(&plan)?))
-                })?;
-                add(table, &batch)?;
+                tables.give(what, &message, key, batch)?;
             }
         }
-        let closed = {
-            let (rows, states) = (rows.port().frontier(), states.port().frontier());
-            tables.closed_unless(|time| rows.less_equal(time) || states.less_equal(time))
-        };
-        for (capability, table) in closed {
-            table.finish(|batch| output.send(&capability, batch))?;
-        }
+        let (rows, states) = (rows.port().frontier(), states.port().frontier());
+        let is_open = |time: &Point| rows.less_equal(time) || states.less_equal(time);
+        tables.close(is_open, &output, |table, send| table.finish(send))?;
         Ok(false)
     });
     Ok(result)
 }
 
-/// The tables of times, each with a capability to send its results.
-type Tables = Rc<RefCell<PerTime<(Capability, Table)>>>;
+/// What arrives: rows, or the states of tables.
+const ROWS: u64 = 0;
+const STATES: u64 = 1;
 
-/// Returns the tables of an operator on the workers of keys, which checkpoints take.
-fn kept_tables(builder: &OperatorBuilder<Batch>, plan: &Plan) -> Result<Tables, Error> {
-    let tables = Tables::default();
-    if let Some((mut restored, entries)) = Restored::of(builder)? {
-        for entry in entries {
-            let time = entry.time(0);
-            for states in entry.contents::<RecordBatch>()? {
-                if let Some(states) = restored.mine(&states, &plan.state_key())? {
-                    let mut tables = tables.borrow_mut();
-                    let (_, table) = tables.at(&time, || {
-                        Ok::<_, Error>((restored.capability(0, &time)?, Table::new(plan)?))
-                    })?;
-                    table.merge(&states)?;
-                }
-            }
-        }
+/// Tables by time.
+struct Tables {
+    plan: Plan,
+    key: Vec<usize>,
+}
+
+impl Tables {
+    fn new(plan: Plan) -> Self {
+        let key = plan.state_key();
+        Tables { plan, key }
     }
-    let kept = Rc::clone(&tables);
-    keep(builder, Division::Groups, move || {
-        let tables = kept.borrow();
-        let tables = tables.iter();
-        let entries = tables
-            .map(|(time, (_, table))| Ok(Entry::new(time.coords().to_vec(), states_of(table)?)));
+}
+
+/// The numbers of contents are those of a time.
+impl Divisible for Tables {
+    type State = PerTime<Table>;
+
+    fn make(&self) -> Result<Self::State, Error> {
+        Ok(PerTime::new())
+    }
+
+    fn key_of(&self, _numbers: &[u64]) -> &[usize] {
+        &self.key
+    }
+
+    fn put(
+        &self,
+        tables: &mut Self::State,
+        numbers: &[u64],
+        states: RecordBatch,
+    ) -> Result<(), Error> {
+        let table = tables.at(&Point::new(numbers), || Table::new(&self.plan))?;
+        Ok(table.merge(&states)?)
+    }
+
+    fn take(
+        &self,
+        tables: &mut Self::State,
+        numbers: &[u64],
+        rows: RecordBatch,
+    ) -> Result<(), Error> {
+        let (what, time) = numbers.split_first().ok_or(Error::NotABatch)?;
+        let table = tables.at(&Point::new(time), || Table::new(&self.plan))?;
+        if *what == ROWS {
+            table.update(&rows)?;
+        } else {
+            table.merge(&rows)?;
+        }
+        Ok(())
+    }
+
+    fn entries(&self, tables: &Self::State) -> Result<Vec<Entry>, Error> {
+        let entries = tables.iter().map(|(time, table)| {
+            let numbers = time.coords().to_vec();
+            Ok(Entry::new(numbers, states_of(table)?))
+        });
         entries.collect()
-    });
-    Ok(tables)
+    }
+
+    fn size(&self, tables: &Self::State) -> usize {
+        tables.iter().map(|(_, table)| table.len()).sum()
+    }
 }
 
 /// The rows of times that are aggregated before they are exchanged, with capabilities for the times that have

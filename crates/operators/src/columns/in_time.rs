@@ -9,7 +9,6 @@ use std::sync::Arc;
 use arrow_array::{BooleanArray, RecordBatch};
 use parking_lot::Mutex;
 use pointstamp_columnar::event_time::times_of;
-use pointstamp_columnar::join;
 use pointstamp_columnar::kernel::Kernel;
 use pointstamp_columnar::selection::rows_where;
 use pointstamp_engine::capability::Capability;
@@ -19,18 +18,25 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_engine::retention::Retention;
 use pointstamp_order::Point;
 
+use super::divided::Divided;
 use super::event_time::{bound_of, frontier_of, instant, latest_of};
 use crate::Error;
 use crate::batch::Batch;
-use crate::checkpoint::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, keep_pieces};
 use crate::typed::{Input, Output, Typed};
 
 /// A kernel that an operator feeds and that the host may list. Nobody keeps the lock while it waits for something else.
-pub type Shared = Arc<Mutex<dyn Kernel>>;
+pub type Shared = Arc<Mutex<Divided>>;
 
-/// Returns a kernel to be shared.
-pub fn shared(kernel: impl Kernel + 'static) -> Shared {
-    Arc::new(Mutex::new(kernel))
+/// Returns a kernel to be shared, which a function makes for some of the keys.
+///
+/// # Errors
+///
+/// Errors of the function.
+pub fn shared<K: Kernel + 'static>(
+    make: impl Fn() -> Result<K, pointstamp_columnar::Error> + Send + 'static,
+) -> Result<Shared, pointstamp_columnar::Error> {
+    Ok(Arc::new(Mutex::new(Divided::new(make)?)))
 }
 
 /// One stream that a kernel is fed with.
@@ -102,12 +108,11 @@ impl InTime {
             inputs.push((Input::new(&builder, &rows, pact)?, times));
         }
         let (port, stream, capability) = builder.new_held_output()?;
-        if let Some((restored, entries)) = Restored::of(&builder)? {
-            give_back(&mut *kernel.lock(), &restored, entries)?;
-        }
+        let times = inputs.iter().map(|&(_, times)| times).collect();
+        kernel.lock().begin(&builder, times)?;
         let kept = Shared::clone(&kernel);
-        keep(&builder, Division::Groups, move || {
-            Ok(entries_of(&*kept.lock())?)
+        keep_pieces(&builder, Division::Groups, move || {
+            Ok(kept.lock().pieces()?)
         });
         // Without a restored state nothing is sent that no row has come for.
         let waits = kernel.lock().next_instant().is_some();
@@ -163,51 +168,6 @@ impl InTime {
     }
 }
 
-/// The kind of an entry of a kernel's state, as its first number: waiting rows, of the side in the second number.
-const WAITS: u64 = 0;
-/// Rows that the kernel keeps, of the kind in the second number.
-const KEPT: u64 = 1;
-
-fn entries_of(kernel: &dyn Kernel) -> Result<Vec<Entry>, Error> {
-    let mut entries = Vec::new();
-    for (kind, rows) in (0..).zip(kernel.kept()?) {
-        entries.push(Entry::new(vec![KEPT, kind], [rows]));
-    }
-    for (side, rows) in kernel.waiting() {
-        let side = u64::from(matches!(side, join::Side::Right));
-        entries.push(Entry::new(vec![WAITS, side], [rows]));
-    }
-    Ok(entries)
-}
-
-fn give_back(
-    kernel: &mut dyn Kernel,
-    restored: &Restored,
-    entries: Vec<Entry>,
-) -> Result<(), Error> {
-    let keys = kernel.kept_keys();
-    for entry in entries {
-        let (what, number) = match entry.numbers.as_slice() {
-            &[what, number] => (what, usize::try_from(number).unwrap_or(usize::MAX)),
-            _ => return Err(Error::NotABatch),
-        };
-        for rows in entry.contents::<RecordBatch>()? {
-            if what == KEPT {
-                let key = keys.get(number).ok_or(Error::NotABatch)?;
-                if let Some(rows) = restored.mine(&rows, key)? {
-                    kernel.put(number, &rows)?;
-                }
-                continue;
-            }
-            let side = [join::Side::Left, join::Side::Right][number.min(1)];
-            if let Some(rows) = restored.mine(&rows, kernel.key(side))? {
-                kernel.add(side, rows, 0)?;
-            }
-        }
-    }
-    Ok(())
-}
-
 struct Feeding {
     inputs: Vec<(Input<RecordBatch>, usize)>,
     output: Output<RecordBatch>,
@@ -234,6 +194,8 @@ impl Feeding {
         if moved {
             (self.has_run, self.stands) = (true, until);
             self.advance(until)?;
+        } else {
+            self.kernel.lock().settle()?;
         }
         if self.keeper.is_none() && (self.retention.is_none() || !moved) {
             return Ok(());
@@ -264,7 +226,6 @@ impl Feeding {
     fn receive(&mut self) -> Result<(usize, usize), BoxError> {
         let (mut batches, mut left_out) = (0, 0);
         for (place, (input, times)) in self.inputs.iter().enumerate() {
-            let side = [join::Side::Left, join::Side::Right][place.min(1)];
             while let Some((message, mut rows)) = input.next()? {
                 batches += 1;
                 let least = message.time().last().unwrap_or_default();
@@ -276,7 +237,7 @@ impl Feeding {
                     rows = since(&rows, *times, self.begins)?;
                     left_out += all - rows.num_rows();
                 }
-                self.kernel.lock().add(side, rows, least)?;
+                self.kernel.lock().add(place, rows, least)?;
                 if self
                     .held
                     .as_ref()

@@ -9,21 +9,28 @@
 //! | `outbox` | batches of one activation, merged and sliced on their way out |
 //! | `aggregate` | aggregations per time and key |
 //! | `keyed` | state by key: distinct rows and joins, per time and across times |
+//! | `divided` | kernels whose state is in parts |
 //! | `movement` | rows moved or split by key |
 //! | `event_time` | rows that tell their event times |
 //! | `windows` | aggregations per key and window of event time, updated as rows arrive |
+//! | `parts` | state by key in parts, of which some are on disk |
+//! | `by_time` | such state of the times that are open |
 //! | `in_time` | kernels that take rows in the order of event time |
 
 mod aggregate;
+mod by_time;
+mod divided;
 mod event_time;
 mod in_time;
 mod keyed;
 mod movement;
 mod outbox;
+mod parts;
 mod route;
 mod windows;
 
 pub use aggregate::aggregate;
+pub use divided::Divided;
 pub use event_time::{delay, own_times_schema, with_own_times};
 pub use in_time::{InTime, Keeper, Ran, Shared, SideInput, shared};
 pub use keyed::{Later, distinct, distinct_so_far, join, join_so_far};

@@ -1,20 +1,23 @@
 //! Aggregations per key and window of event time, updated as rows arrive.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_columnar::aggregate::Plan;
-use pointstamp_columnar::event_time::time_column;
+use pointstamp_columnar::event_time::{time_column, times_of};
+use pointstamp_columnar::pieces::Merger;
 use pointstamp_columnar::windows::{Layout, Windows};
 use pointstamp_engine::capability::Capability;
 use pointstamp_order::Point;
 
 use super::event_time::{bound_of, frontier_of, instant, latest_of};
+use super::parts::{Divisible, Note, Parts};
 use super::route::placed;
 use crate::Error;
-use crate::checkpoint::{Division, Entry, Restored, keep};
+use crate::checkpoint::{Division, Entry, Restored, keep_pieces};
 use crate::typed::{Input, Typed};
 use crate::unary::Unary;
 
@@ -49,27 +52,37 @@ pub fn window(
     layout: Layout,
     in_place: bool,
 ) -> Result<Typed<RecordBatch>, Error> {
-    let pact = placed(plan.key(), in_place);
+    let key = plan.key().to_vec();
+    let pact = placed(&key, in_place);
     let at = time_column(schema, column)?;
-    let of_key = plan.state_key();
-    let windows = Rc::new(RefCell::new(Windows::new(schema, plan, column, layout)?));
+    let terms = Terms {
+        state_key: plan.state_key(),
+        model: (SchemaRef::clone(schema), plan, column.to_owned(), layout),
+        at,
+    };
+    terms.make()?; // so that what is wrong with it is seen here
     let unary = Unary::new(stream, "window", pact)?;
+    let mut windows = Parts::new(terms, unary.builder());
     let mut held: Option<Capability> = None;
-    if let Some((mut restored, entries)) = Restored::of(unary.builder())? {
-        for entry in entries {
-            for states in entry.contents::<RecordBatch>()? {
-                if let Some(states) = restored.mine(&states, &of_key)? {
-                    windows.borrow_mut().put_kept(&states)?;
-                }
+    Restored::each(unary.builder(), |restored, entry| {
+        for states in entry.contents::<RecordBatch>()? {
+            let key = &windows.terms().state_key;
+            if let Some(states) = restored.mine(&states, key)? {
+                windows.put(&[], states)?;
             }
         }
-        if let Some(last) = windows.borrow().next_last() {
-            held = Some(restored.capability(0, &Point::new(&[last.unsigned_abs()]))?);
+        if let Some(last) = next_last(&mut windows) {
+            let at = Point::new(&[last.unsigned_abs()]);
+            if held.as_ref().is_none_or(|held| *held.time() > at) {
+                held = Some(restored.capability(0, &at)?);
+            }
         }
-    }
+        Ok(())
+    })?;
+    let windows = Rc::new(RefCell::new(windows));
     let kept = Rc::clone(&windows);
-    keep(unary.builder(), Division::Groups, move || {
-        Ok(vec![Entry::new(Vec::new(), [kept.borrow().kept()?])])
+    keep_pieces(unary.builder(), Division::Groups, move || {
+        Ok(kept.borrow_mut().pieces()?)
     });
     let retention = unary.retention()?;
     Ok(
@@ -77,10 +90,10 @@ pub fn window(
             let mut windows = windows.borrow_mut();
             while let Some((message, rows)) = input.next()? {
                 let least = message.time().last().unwrap_or_default();
-                windows.update(&rows, least)?;
                 if let Some(retention) = &retention {
                     retention.take(least, latest_of(&rows, at, least)?);
                 }
+                windows.give(&[least], &key, rows)?;
                 if held
                     .as_ref()
                     .is_none_or(|held| held.time() > message.time())
@@ -91,16 +104,27 @@ pub fn window(
             let open = frontier_of(input);
             let bound = bound_of(open);
             if let Some(capability) = &mut held {
-                let mut closing: Option<Capability> = None;
-                windows.close(bound, |last, rows| {
+                let mut results: BTreeMap<i64, Vec<RecordBatch>> = BTreeMap::new();
+                let is_due = |due: i64| bound.is_none_or(|bound| due < bound);
+                windows.each(
+                    |note| note.due.is_some_and(is_due),
+                    |_, windows| {
+                        windows.close(bound, |last, rows| {
+                            results.entry(last).or_default().push(rows);
+                            Ok::<_, Error>(())
+                        })
+                    },
+                )?;
+                for (last, results) in results {
                     let at = Point::new(&[last.unsigned_abs()]);
-                    let capability = match &mut closing {
-                        Some(closing) if *closing.time() == at => closing,
-                        closing => closing.insert(capability.delayed(&at)?),
-                    };
-                    output.send(capability, rows)
-                })?;
-                match windows.next_last() {
+                    let closing = capability.delayed(&at)?;
+                    let mut merger = Merger::new();
+                    for rows in results {
+                        merger.push(rows, |rows| output.send(&closing, rows))?;
+                    }
+                    merger.flush(|rows| output.send(&closing, rows))?;
+                }
+                match next_last(&mut windows) {
                     None => held = None,
                     Some(last) => {
                         let at = Point::new(&[last.unsigned_abs()]);
@@ -117,4 +141,75 @@ pub fn window(
             Ok(())
         }),
     )
+}
+
+/// Returns the last instant of the first window that is open.
+fn next_last(windows: &mut Parts<Terms>) -> Option<i64> {
+    windows.least(|windows| windows.next_last(), |note| note.next)
+}
+
+/// How the windows of some keys are made.
+struct Terms {
+    model: (SchemaRef, Plan, String, Layout),
+    state_key: Vec<usize>,
+    /// The column of times.
+    at: usize,
+}
+
+/// Contents have no numbers; those of rows are the least time that they may have.
+impl Divisible for Terms {
+    type State = Windows;
+
+    fn make(&self) -> Result<Windows, Error> {
+        let (schema, plan, column, layout) = &self.model;
+        Ok(Windows::new(schema, plan.clone(), column, *layout)?)
+    }
+
+    fn key_of(&self, _numbers: &[u64]) -> &[usize] {
+        &self.state_key
+    }
+
+    fn put(
+        &self,
+        windows: &mut Windows,
+        _numbers: &[u64],
+        states: RecordBatch,
+    ) -> Result<(), Error> {
+        Ok(windows.put_kept(&states)?)
+    }
+
+    fn take(&self, windows: &mut Windows, numbers: &[u64], rows: RecordBatch) -> Result<(), Error> {
+        let least = numbers.first().copied().unwrap_or_default();
+        Ok(windows.update(&rows, least)?)
+    }
+
+    fn entries(&self, windows: &Windows) -> Result<Vec<Entry>, Error> {
+        Ok(vec![Entry::new(Vec::new(), [windows.kept()?])])
+    }
+
+    fn size(&self, windows: &Windows) -> usize {
+        windows.held()
+    }
+
+    fn note(&self, windows: &mut Windows) -> Note {
+        let next = windows.next_last();
+        Note {
+            due: next,
+            next,
+            needed: None,
+            size: (windows.held(), 0),
+        }
+    }
+
+    fn note_of(&self, numbers: &[u64], rows: &RecordBatch) -> Result<Note, Error> {
+        let least = numbers.first().copied().unwrap_or_default();
+        let times = times_of(rows.column(self.at), least)?;
+        let first = times.values().iter().min();
+        let next = first.map(|&first| self.model.3.first_last(first));
+        Ok(Note {
+            due: next,
+            next,
+            ..Note::default()
+        })
+    }
 }

@@ -56,10 +56,10 @@ fn terms(how: How, joined: Option<&str>) -> Terms {
 fn fed<K: Kernel + 'static>(
     shape: Shape,
     inputs: &[Vec<Sent>],
-    kernel: impl Fn() -> K + Sync,
+    kernel: impl Fn() -> K + Copy + Send + Sync + 'static,
 ) -> Vec<Found> {
     let build = |streams: &[Typed<RecordBatch>]| -> Result<Vec<Typed<RecordBatch>>, Error> {
-        let made = InTime::new("fed", sides(streams), shared(kernel()), false)?;
+        let made = InTime::new("fed", sides(streams), shared(move || Ok(kernel()))?, false)?;
         Ok(vec![made.build(None)])
     };
     run(shape, 1, inputs, build).swap_remove(0)
@@ -187,7 +187,7 @@ proptest! {
     ) {
         let upper = lower + span;
         let inputs = [left, right];
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             let terms = terms(how, Some("joined"));
             Interval::new(&schema(), &schema(), terms, (lower, upper)).expect("it has its columns")
         });
@@ -207,7 +207,7 @@ proptest! {
         outer in any::<bool>(),
     ) {
         let inputs = [apart(left), apart(right)];
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             AsOf::new(&schema(), &schema(), terms(if outer { How::Left } else { How::Inner }, None), within, None)
                 .expect("it has its columns")
         });
@@ -234,7 +234,7 @@ proptest! {
     ) {
         let inputs = [left, right];
         let layout = Layout { length, every: length, offset: 0 };
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             let terms = terms(how, None);
             WindowJoin::new(&schema(), &schema(), terms, Kind::Aligned(layout)).expect("it has its columns")
         });
@@ -256,7 +256,7 @@ proptest! {
         how in prop::sample::select(&HOWS[..]),
     ) {
         let inputs = [left, right];
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             let terms = terms(how, None);
             WindowJoin::new(&schema(), &schema(), terms, Kind::Sessions(gap)).expect("it has its columns")
         });
@@ -293,7 +293,7 @@ proptest! {
         shape in shapes(), input in sent(1), ttl in prop::option::of(1_i64..4000)
     ) {
         let inputs = [apart(input)];
-        let made = |names: &'static [&'static str]| fed(shape, &inputs, || {
+        let made = |names: &'static [&'static str]| fed(shape, &inputs, move || {
             Running::new(&schema(), &["k"], &functions(names), "at", ttl).expect("it has its columns")
         });
         // A key begins anew after a time to live as a session does.
@@ -320,7 +320,7 @@ proptest! {
         shape in shapes(), input in sent(1), gap in 1_i64..12
     ) {
         let inputs = [input];
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             let ends = Ends::Silence(gap);
             Runs::new(&schema(), &["k"], &functions(&["sum", "count"]), "at", ends)
                 .expect("it has its columns")
@@ -342,7 +342,7 @@ proptest! {
         shape in shapes(), input in sent(1), rows in 1_u64..4
     ) {
         let inputs = [apart(input)];
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             let ends = Ends::Rows(rows);
             Runs::new(&schema(), &["k"], &functions(&["sum", "count"]), "at", ends)
                 .expect("it has its columns")
@@ -367,7 +367,7 @@ proptest! {
     ) {
         let inputs = [input];
         let layout = Layout { length, every: length, offset: 0 };
-        let found = fed(shape, &inputs, || {
+        let found = fed(shape, &inputs, move || {
             let plan = Plan::new(&schema(), &["k"], &functions(&["sum"])).expect("the columns are there");
             OpenWindows::new(&schema(), plan, "at", layout, Some(early)).expect("it has its columns")
         });
@@ -436,11 +436,11 @@ fn an_operator_with_a_restored_state_leaves_out_the_rows_that_are_in_it() {
     };
     let ran: Arc<Mutex<Vec<Ran>>> = Arc::default();
     let made = run((1, 1), 1, &[vec![sent]], |streams| {
-        let mut kernel = running();
+        let kernel = shared(move || Ok(running()))?;
         for (kind, rows) in kept.iter().enumerate() {
-            Kernel::put(&mut kernel, kind, rows)?;
+            kernel.lock().put(kind, rows.clone())?;
         }
-        let made = InTime::new("restored", sides(streams), shared(kernel), true)?;
+        let made = InTime::new("restored", sides(streams), kernel, true)?;
         let ran = Arc::clone(&ran);
         Ok(vec![made.build(Some(Box::new(Notes { begins: 25, ran })))])
     });

@@ -19,6 +19,7 @@ use pointstamp_engine::worker::Worker;
 use pointstamp_operators::{Batch, Error, Typed};
 use pointstamp_order::{PartialOrder, Point};
 use pointstamp_progress::Mode;
+use pointstamp_spill::Budget;
 use pointstamp_testkit::memory::{self, Delay, Memory};
 use proptest::prelude::*;
 
@@ -109,7 +110,17 @@ pub(crate) fn run(
     inputs: &[Vec<Sent>],
     build: impl Fn(&[Typed<RecordBatch>]) -> Result<Vec<Typed<RecordBatch>>, Error> + Sync,
 ) -> Vec<Vec<Found>> {
-    let main = |worker: &Worker<Batch>| on_worker(worker, dims, inputs, &build);
+    // Half of all programs have room for no state, so that it is on disk.
+    let sent: usize = inputs.iter().map(Vec::len).sum();
+    let is_bounded = sent % 2 == 1 || std::env::var_os("POINTSTAMP_STORED").is_some();
+    let budget =
+        is_bounded.then(|| Budget::new(64, &std::env::temp_dir()).expect("files can be made"));
+    let main = |worker: &Worker<Batch>| {
+        if let Some(budget) = &budget {
+            worker.set_resource(Arc::clone(budget) as _);
+        }
+        on_worker(worker, dims, inputs, &build)
+    };
     let transports = memory::connect(processes, Delay::None);
     let ran: Vec<Vec<Vec<Vec<Found>>>> = std::thread::scope(|scope| {
         let main = &main;

@@ -11,7 +11,9 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 
 use super::values::ToPython;
-use crate::errors::{CheckpointError, CodecError, GraphError, IntoException, TimeError};
+use crate::errors::{
+    CheckpointError, CodecError, GraphError, IntoException, PointstampError, TimeError,
+};
 use crate::gil::attached;
 use crate::raised::{self, shown};
 
@@ -37,6 +39,7 @@ impl IntoException for &Error {
             Error::UnevenColumns { .. } => PyValueError::new_err(self.to_string()),
             Error::Engine(error) => attached(|py| raised::exception(py, error).0),
             Error::Columns(error) => error.into_exception(),
+            Error::Spill(_) => PointstampError::new_err(self.to_string()),
             Error::Expression(failure) => expression_failed(failure),
             Error::CountTooLarge { key, total } => PyOverflowError::new_err(format!(
                 "count: the key {} has {total} values, and counts have 64 bits: updates want smaller differences",

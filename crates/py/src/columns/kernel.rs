@@ -3,6 +3,7 @@
 //! Work on rows is done without the interpreter. Python is called once per activation, and only where a `KeyedState`
 //! lists a kernel's state.
 
+use arrow_schema::SchemaRef;
 use pointstamp_columnar::aggregate::Plan;
 use pointstamp_columnar::as_of::AsOf;
 use pointstamp_columnar::in_time::Terms;
@@ -41,17 +42,19 @@ type Given<'py> = (
     Option<String>,
 );
 
-fn terms(given: &Given<'_>) -> Result<Terms, Error> {
+fn terms(given: &Given<'_>) -> Result<(SchemaRef, SchemaRef, Terms), Error> {
     let (left, right, on, times, how, suffix, joined) = given;
-    Terms::new(
-        &left.schema,
-        &right.schema,
+    let (left, right) = (left.schema.clone(), right.schema.clone());
+    let terms = Terms::new(
+        &left,
+        &right,
         on,
         [&times.0, &times.1],
         (*how).into(),
         suffix,
         joined.clone(),
-    )
+    )?;
+    Ok((left, right, terms))
 }
 
 fn done<T>(result: Result<T, Error>) -> PyResult<T> {
@@ -65,8 +68,11 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    fn of(made: Result<impl Rows + 'static, Error>) -> PyResult<Self> {
-        let kernel = shared(done(made)?);
+    /// A kernel that a function makes for some of the keys.
+    fn of<K: Rows + 'static>(
+        make: impl Fn() -> Result<K, Error> + Send + 'static,
+    ) -> PyResult<Self> {
+        let kernel = done(shared(make))?;
         Ok(Kernel { kernel })
     }
 }
@@ -77,19 +83,15 @@ impl Kernel {
     /// Joins pairs of rows whose times are close: see `Interval`.
     #[staticmethod]
     fn interval_join(given: Given<'_>, lower: i64, upper: i64) -> PyResult<Self> {
-        let (left, right) = (&given.0.schema, &given.1.schema);
-        let made =
-            terms(&given).and_then(|terms| Interval::new(left, right, terms, (lower, upper)));
-        Kernel::of(made)
+        let (left, right, terms) = done(terms(&given))?;
+        Kernel::of(move || Interval::new(&left, &right, terms.clone(), (lower, upper)))
     }
 
     /// Rows with the latest row of another stream, or a table's: see `AsOf`.
     #[staticmethod]
     fn asof_join(given: Given<'_>, within: Option<i64>, ends: Option<String>) -> PyResult<Self> {
-        let (left, right) = (&given.0.schema, &given.1.schema);
-        let ends = ends.as_deref();
-        let made = terms(&given).and_then(|terms| AsOf::new(left, right, terms, within, ends));
-        Kernel::of(made)
+        let (left, right, terms) = done(terms(&given))?;
+        Kernel::of(move || AsOf::new(&left, &right, terms.clone(), within, ends.as_deref()))
     }
 
     /// Pairs of rows in the same window of a layout, or in sessions that end after so much silence.
@@ -99,12 +101,11 @@ impl Kernel {
         layout: Option<(i64, i64, i64)>,
         silence: i64,
     ) -> PyResult<Self> {
-        let (left, right) = (&given.0.schema, &given.1.schema);
+        let (left, right, terms) = done(terms(&given))?;
         let kind = layout.map_or(Kind::Sessions(silence), |layout| {
             Kind::Aligned(layout_of(layout))
         });
-        let made = terms(&given).and_then(|terms| WindowJoin::new(left, right, terms, kind));
-        Kernel::of(made)
+        Kernel::of(move || WindowJoin::new(&left, &right, terms.clone(), kind))
     }
 
     /// Functions of columns by key in the order of time, or without functions the first row of each key.
@@ -116,7 +117,8 @@ impl Kernel {
         column: &str,
         ttl: Option<i64>,
     ) -> PyResult<Self> {
-        Kernel::of(Running::new(&schema.schema, &by, &functions, column, ttl))
+        let (schema, column) = (schema.schema.clone(), column.to_owned());
+        Kernel::of(move || Running::new(&schema, &by, &functions, &column, ttl))
     }
 
     /// Aggregations by key in windows of a layout, with early results at every multiple of `early`.
@@ -129,9 +131,10 @@ impl Kernel {
         layout: (i64, i64, i64),
         early: Option<i64>,
     ) -> PyResult<Self> {
-        let (schema, layout) = (&schema.schema, layout_of(layout));
-        let plan = Plan::new(schema, &by, &aggregations);
-        Kernel::of(plan.and_then(|plan| OpenWindows::new(schema, plan, column, layout, early)))
+        let (schema, layout) = (schema.schema.clone(), layout_of(layout));
+        let plan = done(Plan::new(&schema, &by, &aggregations))?;
+        let column = column.to_owned();
+        Kernel::of(move || OpenWindows::new(&schema, plan.clone(), &column, layout, early))
     }
 
     /// Aggregations by key in windows that follow the rows of a key: sessions that end after so much
@@ -146,7 +149,8 @@ impl Kernel {
     ) -> PyResult<Self> {
         let (silence, rows) = ends;
         let ends = silence.map_or(Ends::Rows(rows), Ends::Silence);
-        Kernel::of(Runs::new(&schema.schema, &by, &aggregations, column, ends))
+        let (schema, column) = (schema.schema.clone(), column.to_owned());
+        Kernel::of(move || Runs::new(&schema, &by, &aggregations, &column, ends))
     }
 
     /// The schema of results.
@@ -157,7 +161,7 @@ impl Kernel {
     /// The rows that are kept: a batch for each kind of them.
     fn kept<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let kept = detached(py, || self.kernel.lock().kept());
-        exported(py, &done(kept)?)
+        exported(py, &kept.map_err(IntoException::into_exception)?)
     }
 
     /// Restores rows of a kind that `kept` returned on all workers, and whose key belongs to this worker.
@@ -171,15 +175,16 @@ impl Kernel {
     ) -> PyResult<()> {
         let py = batch.py();
         import_batches(batch, |rows| {
-            done(detached(py, || {
+            let put = detached(py, || {
                 let mut put = Ok(());
                 partition(&rows, &key, peers, |worker, part| {
                     if worker == index && put.is_ok() {
-                        put = self.kernel.lock().put(kind, &part);
+                        put = self.kernel.lock().put(kind, part);
                     }
                 })?;
                 put
-            }))
+            });
+            put.map_err(IntoException::into_exception)
         })
     }
 }
