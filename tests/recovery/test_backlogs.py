@@ -267,7 +267,7 @@ class Flight:
 @pytest.mark.parametrize("how", ["send", "times", "send_batch", "updates", "columns"])
 @pytest.mark.parametrize("checkpoints", [True, False])
 def test_main_that_does_not_step_has_little_in_flight(tmp_path: Path, how: str, checkpoints: bool) -> None:
-    """Where checkpoints are made, sending does the work of what was sent before."""
+    """Sending does the work of what was sent before, where checkpoints are made."""
     flight = Flight()
     count = 40_000 if how != "times" else 2000
 

@@ -53,8 +53,8 @@ impl Pace {
         let records = self.records.replace(0);
         self.times.set(0);
         let most = if took > SLOW {
-            let factor = SLOW.as_secs_f64() / 2.0 / took.as_secs_f64();
-            (records as f64 * factor) as usize
+            let most = records as u128 * (SLOW / 2).as_nanos() / took.as_nanos();
+            usize::try_from(most).unwrap_or(RECORDS)
         } else {
             self.most.get().saturating_mul(2)
         };

@@ -143,7 +143,7 @@ fn total(
     Ok(result)
 }
 
-/// What arrives: rows, or the states of tables.
+/// The input: rows, or the states of tables.
 const ROWS: u64 = 0;
 const STATES: u64 = 1;
 

@@ -193,7 +193,7 @@ const WAITS: u64 = 0;
 /// Rows that the kernel keeps, of the kind in the second number.
 const KEPT: u64 = 1;
 
-/// How the kernels of some keys are made.
+/// The terms by which the kernels of some keys are made.
 struct Kernels {
     make: Make,
     kept_keys: Vec<Vec<usize>>,

@@ -41,7 +41,7 @@ use crate::Error;
 use crate::batch::Batch;
 use crate::checkpoint::{Entries, Entry, Taken, read_entries};
 
-/// How an operator's state is made, fed and written, for some of its keys.
+/// The terms by which an operator's state is made, fed and written, for some of its keys.
 pub(crate) trait Divisible {
     /// The state of some keys.
     type State;
@@ -86,7 +86,7 @@ pub(crate) trait Divisible {
     }
 }
 
-/// What is known of a part that is on disk.
+/// The times and the size of a part that is on disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Note {
     /// The earliest instant such that the part is needed when a later one has come; none where it is not.
@@ -171,7 +171,7 @@ impl<S> Part<S> {
     }
 }
 
-/// Where parts go.
+/// The place where parts go.
 struct Disk {
     account: Arc<Account>,
     log: Log,

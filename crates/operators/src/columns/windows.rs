@@ -148,7 +148,7 @@ fn next_last(windows: &mut Parts<Terms>) -> Option<i64> {
     windows.least(|windows| windows.next_last(), |note| note.next)
 }
 
-/// How the windows of some keys are made.
+/// The terms by which the windows of some keys are made.
 struct Terms {
     model: (SchemaRef, Plan, String, Layout),
     state_key: Vec<usize>,
