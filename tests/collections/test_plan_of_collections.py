@@ -224,9 +224,9 @@ def test_keys_from_outside_are_made_distinct_outside(times: int) -> None:
     """However many scopes they enter."""
 
     def build(scope: ps.Scope) -> Any:
-        pairs, keys = pairs_of(scope), scope.collection([1, 1])
+        pairs, numbers = pairs_of(scope), scope.collection([1, 1])
         with scope.region() as inner:
-            pairs, keys = pairs.enter(inner), keys.map((record, None)).enter(inner)
+            pairs, keys = pairs.enter(inner), numbers.map((record, None)).enter(inner)
             if times == 1:
                 return pairs.join(keys, how="semi").leave().capture()
             with inner.iterative() as loop:

@@ -232,7 +232,7 @@ def test_the_schema_and_the_key_of_a_join(on: list[str], suffix: str, how: How |
     def build(stream: _core.Stream, schema: Schema) -> _core.Stream:
         if how is None:
             return _core.join_so_far_columns(stream, schema, stream, schema, on, suffix, (False, False))
-        return _core.join_columns(stream, schema, stream, schema, on, suffix, how, (False, False))
+        return _core.join_columns(stream, schema, stream, schema, on, suffix, how, (False, False), None)
 
     def say(schema: Schema) -> tuple[Schema, list[int]]:
         return _core.join_schema(schema, schema, on, suffix, how or How.INNER)

@@ -352,7 +352,7 @@ def test_what_a_window_join_would_not_do_is_refused() -> None:
     with pytest.raises(ValueError, match="the state of its left side"):
         ps.example(lambda scope: build(scope, {}, {"state": ps.KeyedState()}))
     with pytest.raises(TypeError, match="a WindowedStream joins another WindowedStream"):
-        ps.example(lambda scope: scope.to_stream([1]).window(ps.Tumbling(5)).join(scope.to_stream([1])))  # type: ignore[arg-type]
+        ps.example(lambda scope: scope.to_stream([1]).window(ps.Tumbling(5)).join(scope.to_stream([1])))  # type: ignore[call-overload]
 
 
 KEEP: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {

@@ -76,7 +76,12 @@ def test_a_collection_is_shown_by_its_name(capfd: pytest.CaptureFixture[str]) ->
         handle.insert(RAIN.slice(0, 1))
         handle.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
-        wait_until(lambda: (worker.step_or_park(0.01) and False) or len(tables()) == 2)
+
+        def both_are_shown() -> bool:
+            worker.step_or_park(0.01)
+            return len(tables()) == 2
+
+        wait_until(both_are_shown)
         seen.extend(tables())
         handle.close()
 

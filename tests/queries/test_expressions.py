@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from harness import notes
 from pointstamp import case, coalesce, col, lit
 
 ROWS = pa.table(
@@ -199,7 +200,8 @@ def test_rows_of_several_messages_cancel_until_their_time_is_complete(
 
     with pytest.raises(OverflowError, match=error) as raised:
         ps.execute(main)
-    assert "filter" in str(raised.value.__notes__) or "select" in str(raised.value.__notes__)
+    said = " ".join(notes(raised.value))
+    assert "filter" in said or "select" in said
 
 
 def test_values_of_a_case_are_computed_for_their_rows_alone() -> None:

@@ -272,6 +272,9 @@ def test_main_that_does_not_step_has_little_in_flight(tmp_path: Path, how: str, 
     count = 40_000 if how != "times" else 2000
 
     def main(worker: ps.Worker) -> None:
+        records: Any = None
+        numbers: Any = None
+        rows: Any = None
         with worker.dataflow() as scope:
             if how == "updates":
                 numbers, collection = scope.new_collection()

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ ROUNDS, CHANGED = 40, 60
 
 PADDING = "x" * 100
 """A part of each key's state."""
+
+
+def _is_of(name: str, pair: tuple[str, int]) -> bool:
+    return pair[0] == name
+
+
+def _row(name: str, pair: tuple[int, tuple[int, str]]) -> tuple[str, int, int]:
+    return name, pair[0], pair[1][0]
 
 
 class Program:
@@ -42,12 +51,10 @@ class Program:
             with worker.dataflow() as scope:
                 numbers, stream = scope.new_input(resume="continue")
                 for name in ("stable", "changing"):
-                    mine = stream.filter(lambda pair, name=name: pair[0] == name)
+                    mine = stream.filter(partial(_is_of, name))
                     keyed = mine.key_by(lambda pair: pair[1])
                     totals = keyed.scan(_count, default=lambda: (0, PADDING), name=name)
-                    found = Found(
-                        totals.map(lambda pair, name=name: (name, pair[0], pair[1][0]), name=f"out {name}")
-                    )
+                    found = Found(totals.map(partial(_row, name), name=f"out {name}"))
                     self.found.append(found.records)
             if worker.index == 0:
                 if begins:

@@ -257,7 +257,7 @@ LOGICS: dict[str, tuple[Make, bool, bool]] = {
     ),
     "sessions": (_windows(lambda: Sessions(3, Aggregate(_append, list), _clock())), False, False),
     "counted": (_windows(lambda: Counted(3, Aggregate(_append, list), _clock())), False, False),
-    "interval": (lambda state: Interval(state, -2, 3, (True, True)), True, False),
+    "interval": (lambda state: Interval(state, -2, 3, "full"), True, False),
     "asof": (lambda state: AsOf(state, 4, left=True), True, False),
     "table": (lambda state: Table(state, 5, left=True), True, False),
 }
