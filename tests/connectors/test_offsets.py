@@ -167,7 +167,7 @@ def test_of_what_is_sent_once() -> None:
         reader = source.open(partition)
         assert json.loads(json.dumps(reader.offset)) is None
         reader.seek(None)
-        with pytest.raises(ps.PointstampError, match="cannot resume at 3"):
+        with pytest.raises(ps.PointstampError, match="cannot be read from offset 3"):
             reader.seek(3)
         reader.close()
 

@@ -73,33 +73,34 @@ def run(
     config = Config(
         **{**options, "process": place.process, "addresses": place.addresses, "secret": place.secret}
     )
-    try:
-        with listener:
-            with answering(target.module):
-                main = targets.load(target)
-            if place.status:
-                WATCHES.append(partial(following, _to_launcher))
-            execute(
-                main,
-                config=config,
-                listener=listener if config.processes > 1 else None,
-                stall_report=stall_report,
-            )
-    except targets.TargetError as error:
-        print(f"pointstamp: {error}", file=sys.stderr)
-        return 2
-    except ConfigError as error:
-        if not is_refusal(error):
-            raise
-        print(f"pointstamp: {error}", file=sys.stderr)
-        return 2
-    except ClusterError as error:
-        # The traceback of the failure is shown by the process in which it happened; here, a sentence is
-        # enough.
-        with suppress(OSError):
-            watch.send(ECHO)
-        print(f"pointstamp: process {place.process} stops: {str(error).splitlines()[0]}", file=sys.stderr)
-        return 1
+    with watch:
+        try:
+            with listener:
+                with answering(target.module):
+                    main = targets.load(target)
+                if place.status:
+                    WATCHES.append(partial(following, _to_launcher))
+                execute(
+                    main,
+                    config=config,
+                    listener=listener if config.processes > 1 else None,
+                    stall_report=stall_report,
+                )
+        except targets.TargetError as error:
+            print(f"pointstamp: {error}", file=sys.stderr)
+            return 2
+        except ConfigError as error:
+            if not is_refusal(error):
+                raise
+            print(f"pointstamp: {error}", file=sys.stderr)
+            return 2
+        except ClusterError as error:
+            # The traceback of the failure is shown by the process in which it happened; here, a sentence is
+            # enough.
+            with suppress(OSError):
+                watch.send(ECHO)
+            print(f"pointstamp: process {place.process} stops: {str(error).splitlines()[0]}", file=sys.stderr)
+            return 1
     return 0
 
 

@@ -50,7 +50,7 @@ pub enum Reduction {
     Several(Vec<(Aggregate, usize)>),
     /// A list of a part of the values.
     Collected(Collection),
-    /// Totals of parts of values, as a tuple, from the records of [`accumulate`](crate::collections::accumulate). A part
+    /// Totals of parts of values, as a tuple, from the records of [`accumulate`](crate::collections::accumulate()). A part
     /// that is null is left out; of no value the result is null, and of a count 0.
     Accumulated(Vec<(Accumulation, usize)>),
     /// An aggregate of values of so many columns, in which nulls are skipped.
