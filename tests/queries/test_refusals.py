@@ -140,6 +140,37 @@ U = pa.table({"k": [1], "m": [2]})
             select n from r join t on r.x = t.k where (n in (select x from r)) is false) select * from r""",
             "IN and EXISTS as values, of it are computed of its result",
         ),
+        (
+            """with recursive r(a, b) using key (a) as (select k, 0 from t union select a, b + 1 from r
+            where b < 3) select a, b from r""",
+            "SQL, line 1, column 35: KEY EXPRESSIONS is not covered in",
+        ),
+        (
+            """with recursive r(a) as (with w as (select k from t) select k from w union select a from r)
+            select a from r""",
+            "WITH is not covered in WITH",
+        ),
+        ("select t.n from t semi join u on t.k = u.k", "write EXISTS or NOT EXISTS"),
+        ("select t.n from t left semi join u on t.k = u.k", "line 1, column .*: write EXISTS or NOT EXISTS"),
+        ("select t.n from t left anti join u on t.k = u.k", "line 1, column .*: write EXISTS or NOT EXISTS"),
+        (
+            "select n from t, u as a right join u as b on t.k = b.m",
+            "ON of this join, or of one before it, reads tables that it does not join",
+        ),
+        (
+            "select n from t, u as a join u as c on t.k = c.m right join u as b on a.k = b.m",
+            "ON of this join, or of one before it, reads tables that it does not join",
+        ),
+        (
+            "select n from ((select k from u) as x join t on t.k = x.k) left join u on u.m = x.k",
+            "JOINS is not covered in",
+        ),
+        ("(select k from t order by k limit 4) limit 2", "LIMIT without ORDER BY"),
+        ("(select k from t) limit 2", "LIMIT without ORDER BY"),
+        (
+            "select t.k from t join u on t.k = u.k order by k + 1",
+            "line 1, column 48: 'k' is a column of t and of u: write t.k, or order by the selected column",
+        ),
     ],
 )
 def test_what_is_not_covered_is_refused(query: str, message: str) -> None:

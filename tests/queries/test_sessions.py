@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.runtime.interactive import queries
 
 RAIN = pa.table({"city": ["Ulm", "Bonn", "Ulm"], "mm": [3, 5, None]})
 
@@ -92,3 +96,78 @@ def test_names_have_the_case_of_the_text_or_of_the_table() -> None:
 def test_frames_of_polars_are_tables() -> None:
     frame = pl.DataFrame({"n": [1, 2, 3]})
     assert ps.sql("select sum(n) as n from frame", frame=frame).to_pylist() == [{"n": 6}]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_(pa.string_view())])
+def test_columns_of_views_are_followed(kind: pa.DataType) -> None:
+    values = [["x"], ["y"]] if pa.types.is_list(kind) else ["x", "y"]
+    table = pa.table({"s": pa.array(values, kind), "n": [1, 2]})
+    with ps.Interactive() as session:
+        query = session.sql("select s, n from t order by n", t=table)
+        first = query.table()
+        query.inputs["t"].remove(table.slice(0, 1))
+        assert first["s"].to_pylist() == table["s"].to_pylist()
+        assert query.table()["s"].to_pylist() == table["s"].to_pylist()[1:]
+
+
+def test_an_error_where_changes_are_added_up_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: pa.Table) -> pa.Table:
+        raise MemoryError
+
+    with ps.Interactive() as session:
+        query = session.sql("select city, mm from rain where mm > 3", rain=RAIN)
+        with monkeypatch.context() as patched:
+            patched.setattr(queries, "_added_up", fail)
+            with pytest.raises(MemoryError):
+                query.table()
+        assert query.table().to_pylist() == [{"city": "Bonn", "mm": 5}]
+
+
+def test_threads_that_read_a_query_together_lose_no_row() -> None:
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                query.table()
+        except BaseException as error:
+            errors.append(error)
+
+    with ps.Interactive() as session:
+        query = session.sql("select k from t", t=pa.schema({"k": pa.int64()}))
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for number in range(100):
+            query.inputs["t"].insert(pa.table({"k": [number]}))
+        done.set()
+        for reader in readers:
+            reader.join()
+        assert not errors
+        assert sorted(query.table()["k"].to_pylist()) == list(range(100))
+
+
+def test_a_query_that_another_thread_reads_is_waited_for_until_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    added_up = queries._added_up
+
+    def slow(changes: pa.Table) -> pa.Table:
+        begun.set()
+        go_on.wait(60)
+        return added_up(changes)
+
+    with ps.Interactive() as session:
+        query = session.sql("select city from rain", rain=RAIN)
+        monkeypatch.setattr(queries, "_added_up", slow)
+        found: list[Any] = []
+        reader = threading.Thread(target=lambda: found.append(query.table()))
+        reader.start()
+        assert begun.wait(60)
+        with pytest.raises(ps.StallError, match=r"is read by another thread, for longer than 0\.05 s"):
+            query.table(timeout=0.05)
+        go_on.set()
+        reader.join()
+        assert found[0].num_rows == query.table(timeout=60).num_rows == 3

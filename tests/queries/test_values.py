@@ -38,6 +38,8 @@ QUERIES = [
     "select i, f from n order by f desc, i",
     "select i, f from n order by f nulls first, i desc",
     "select f, i from n order by f desc, i limit 3",
+    "select i, i is true as a, (i - 2) is not true as b, f is false as c, null is not false as d from n",
+    "select i from n where (i - 3) is true",
     "select substring('abc', -5, 3) as x, substring('abc', 0, 2) as y, substring('abc', -2) as z, i from n",
 ]
 
@@ -56,6 +58,13 @@ def answers(query: str, zone: str = "UTC", **tables: pa.Table) -> tuple[list[str
 @pytest.mark.parametrize("query", QUERIES)
 def test_numbers_are_those_of_duckdb(query: str) -> None:
     ours, theirs = answers(query, n=NUMBERS)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("condition", ["s ~* 'A'", "s !~* 'b$'", "s ~ 'A'", "s ~* '^ab|C'"])
+def test_regular_expressions_ignore_case_where_they_say_so(condition: str) -> None:
+    table = pa.table({"s": ["ab", "AB", "Ba", "b", "c", None]})
+    ours, theirs = answers(f"select s from t where {condition}", t=table)
     assert ours == theirs
 
 

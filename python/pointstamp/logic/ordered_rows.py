@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pointstamp.logic.selection import without_views
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -34,11 +36,12 @@ def in_order(schema: pa.Schema, batches: list[Any], order: list[Ordered], hidden
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    every = (
-        pa.Table.from_batches(batches) if batches else schema.append(pa.field("#", pa.int64())).empty_table()
-    )
+    if not batches:
+        with_count = schema.append(pa.field("#", pa.int64()))
+        batches = [pa.record_batch([pa.array([], kind) for kind in with_count.types], schema=with_count)]
+    every = pa.Table.from_batches([without_views(batch) for batch in batches])
     counts = every.column(every.num_columns - 1).to_numpy()
-    rows = _without_views(every.select(range(every.num_columns - 1)))
+    rows = every.select(range(every.num_columns - 1))
     if len(counts) and counts.min() < 0:
         row = rows.slice(int(counts.argmin()), 1).to_pylist()[0]
         raise ValueError(
@@ -62,15 +65,6 @@ def in_order(schema: pa.Schema, batches: list[Any], order: list[Ordered], hidden
         by = [(name, direction) for name, (_, direction) in zip(names, keys, strict=True)]
         rows = rows.take(pc.sort_indices(table, sort_keys=by))
     return rows.drop_columns(hidden) if hidden else rows
-
-
-def _without_views(rows: pa.Table) -> pa.Table:
-    """The rows with plain texts and bytes in place of views, which pyarrow neither sorts nor takes."""
-    import pyarrow as pa
-
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    fields = [field.with_type(plain.get(field.type, field.type)) for field in rows.schema]
-    return rows.cast(pa.schema(fields, rows.schema.metadata))
 
 
 def _places(lists: pa.ChunkedArray) -> pa.Array:

@@ -140,8 +140,11 @@ def _with_tables(node: exp.Expr, tables: Mapping[str, Table]) -> Mapping[str, Ta
     clause = node.args.get("with_")
     if clause is None:
         return tables
+    check_parts(clause, "expressions", "recursive")
     there = dict(tables)
     ctes = list(clause.expressions)
+    for cte in ctes:
+        check_parts(cte, "this", "alias", "materialized")
     for group in groups_of(ctes) if clause.recursive else [[cte] for cte in ctes]:
         if clause.recursive and any(reads(group[0].this, cte.alias) for cte in group):
             made = recursive(group, there, lambda node, cte, inside: named(lower(node, inside), cte))
@@ -350,10 +353,17 @@ class Block:
         late = [one for one in conditions if missing and (tables_of(one) & missing or not tables_of(one))]
         early = [one for one in conditions if one not in late]
         pending = [self._reduced(self._unit(first), first_of_all, early, scalars)]
+        # JOIN binds stronger than a comma. `begin` is the first table behind the last comma; `lateral` is
+        # whether an ON of a join behind it reads other tables.
+        begin, lateral = 0, False
         for join in joins:
             check_parts(join, "this", "on", "side", "kind", "using", "method")
             unit = self._reduced(self._unit(join.this), first_of_all, early, scalars)
+            if _is_comma(join):
+                begin, lateral = len(pending), False
             on = conjuncts(join.args.get("on"))
+            own = unit.tables.union(*(one.tables for one in pending[begin:]))
+            lateral |= any(tables_of(one) - own for one in on)
             for condition in on:
                 if has_subquery(condition):
                     refuse(
@@ -362,14 +372,25 @@ class Block:
                     )
             if join.args.get("using") or join.method:
                 refuse(join, "join by ON, as in ON a.key = b.key")
-            if join.side in {"LEFT", "RIGHT", "FULL"}:
-                left = together(pending, early, scalars)
-                pending = [self._outer(left, unit, on, join, scalars)]
-            elif join.kind in {"SEMI", "ANTI"}:
+            if join.kind in {"SEMI", "ANTI"}:
                 refuse(join, "write EXISTS or NOT EXISTS")
+            if join.side in {"RIGHT", "FULL"} and lateral:
+                refuse(
+                    join,
+                    "ON of this join, or of one before it, reads tables that it does not join, such as those "
+                    "before a comma: write the condition in WHERE",
+                )
+            if join.side in {"LEFT", "RIGHT", "FULL"}:
+                if lateral:
+                    begin = 0  # a left join keeps all rows before it, so more of them may be joined first
+                left = together(pending[begin:], early, scalars)
+                pending[begin:] = [self._outer(left, unit, on, join, scalars)]
             else:
+                # A condition of no table is applied to a table of this join, and not to any table of FROM.
+                constant = [one for one in on if not tables_of(one)]
+                early += [one for one in on if one not in constant]
                 pending.append(unit)
-                early += on
+                pending[begin] = filtered(pending[begin], constant, scalars)
         if outer is not None:
             pending.append(outer)
         made = together(pending, early, scalars)
@@ -396,6 +417,8 @@ class Block:
         before = {first.alias_or_name}
         for join in joins:
             name = join.this.alias_or_name
+            if _is_comma(join):
+                before = set()
             if join.side in {"RIGHT", "FULL"}:
                 missing |= before
             if join.side in {"LEFT", "FULL"}:
@@ -536,6 +559,11 @@ class Block:
         return _Made(relation, names, dict(self._correlation), order, hidden)
 
 
+def _is_comma(join: exp.Join) -> bool:
+    """Whether a table follows a comma in FROM, which binds weaker than JOIN."""
+    return not any(join.args.get(part) for part in ("on", "side", "kind", "using", "method"))
+
+
 def _ordered(node: exp.Expr, column: str) -> Ordered:
     """A part of ORDER BY, as the order by a column."""
     return Ordered(column, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
@@ -621,6 +649,7 @@ def _combined(node: exp.SetOperation, tables: Mapping[str, Table]) -> _Made:
     order = node.args.get("order")
     ordered = []
     for one in [] if order is None else order.expressions:
+        check_parts(one, "this", "desc", "nulls_first")
         if one.this.name not in left.names:
             refuse(one, "the order of a combination is by its columns")
         ordered.append(_ordered(one, one.this.name))

@@ -65,6 +65,7 @@ def parsed(query: str, tables: Mapping[str, pa.Schema]) -> tuple[exp.Expr, list[
     _check_tables(tree, tables)
     written = [column.alias_or_name for column in tree.selects]
     written = [] if "*" in written else written
+    _move_clauses_inside(tree)
     schema: dict[str, object] = {
         name.lower(): {column.name.lower(): _sql_type(column.type) for column in columns}
         for name, columns in tables.items()
@@ -74,20 +75,95 @@ def parsed(query: str, tables: Mapping[str, pa.Schema]) -> tuple[exp.Expr, list[
         qualified = qualify(tree, schema=schema, dialect=DIALECT)
     except OptimizeError as error:
         raise GraphError(f"the query cannot be read: {_plain(str(error))}") from None
-    _write_out_order(qualified)
+    _write_out_order(qualified, schema)
     return qualified, written
 
 
-def _write_out_order(tree: exp.Expr) -> None:
-    """Replaces names of a query's columns in the terms of its ORDER BY by what the columns are."""
+_CLAUSES = ("with_", "order", "limit", "offset")
+"""The clauses that a query in parentheses may have outside of them."""
+
+
+def _move_clauses_inside(tree: exp.Expr) -> None:
+    """Moves clauses behind a query in parentheses into the query, as in ``(SELECT ...) ORDER BY k``.
+
+    The clauses become those of the query itself, so that ORDER BY may also read columns that it does not
+    select. A query that has LIMIT or OFFSET, or a WITH beside another one, becomes a subquery in FROM.
+    Afterwards parentheses mean nothing.
+
+    Raises:
+        GraphError: If parentheses have another part, such as joins or a sample.
+    """
     from sqlglot import exp
 
-    for select in tree.find_all(exp.Select):
+    for node in reversed(list(tree.walk())):  # inner parentheses first
+        if not isinstance(node, exp.Subquery):
+            continue
+        query = node.unnest()
+        clauses = {name: node.args[name] for name in _CLAUSES if node.args.get(name)}
+        check_parts(node, "this", "alias", *(_CLAUSES if isinstance(query, exp.Query) else ()))
+        if not clauses:
+            continue
+        cut = query.args.get("limit") or query.args.get("offset")
+        if cut or ("with_" in clauses and query.args.get("with_")):
+            source = exp.From(this=exp.Subquery(this=query))
+            query = exp.Select(expressions=[exp.Star()], from_=source)
+        for name, clause in clauses.items():
+            node.set(name, None)
+            query.set(name, clause)
+        node.set("this", query)
+
+
+def _write_out_order(tree: exp.Expr, schema: Mapping[str, object]) -> None:
+    """Gives each name in a term of ORDER BY its table, or else replaces it by the selected column.
+
+    A term that is a name alone is the selected column, and stays. Inside of an expression, a column of the
+    tables comes before a selected column of the same name.
+
+    Raises:
+        GraphError: If several tables have a column of the name.
+    """
+    from sqlglot import exp
+    from sqlglot.optimizer.resolver import Resolver
+    from sqlglot.optimizer.scope import traverse_scope
+    from sqlglot.schema import ensure_schema
+
+    for term in tree.find_all(exp.Ordered):
+        name = term.this.unnest()
+        if isinstance(name, exp.Column):
+            term.set("this", name)  # (k) is k
+    selects = [node for node in tree.find_all(exp.Select) if _names_in_order(node)]
+    if not selects:
+        return
+    scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+    for select in selects:
         outputs = {one.alias_or_name: one.unalias() for one in select.expressions}
-        for term in getattr(select.args.get("order"), "expressions", []):
-            for column in list(term.this.find_all(exp.Column)):
-                if column is not term.this and not column.table and column.name in outputs:
-                    column.replace(exp.paren(outputs[column.name].copy()))
+        scope = scopes[id(select)]
+        resolver = Resolver(scope, ensure_schema(schema, dialect=DIALECT))
+        for column in _names_in_order(select):
+            sources = scope.selected_sources
+            owners = sorted(one for one in sources if column.name in resolver.get_source_columns(one))
+            if len(owners) > 1:
+                refuse(
+                    column,
+                    f"{column.name!r} is a column of {' and of '.join(owners)}: write "
+                    f"{owners[0]}.{column.name}, or order by the selected column alone",
+                )
+            if owners:
+                column.set("table", exp.to_identifier(owners[0], quoted=True))
+            elif column.name in outputs:
+                column.replace(exp.paren(outputs[column.name].copy()))
+
+
+def _names_in_order(select: exp.Select) -> list[exp.Column]:
+    """The columns without a table inside of the terms of ORDER BY, except those of subqueries."""
+    from sqlglot import exp
+
+    found: list[exp.Column] = []
+    for term in getattr(select.args.get("order"), "expressions", []):
+        for part in term.this.walk(prune=lambda part: isinstance(part, exp.Query)):
+            if isinstance(part, exp.Column) and not part.table and part is not term.this:
+                found.append(part)
+    return found
 
 
 def _named_later(tree: exp.Expr) -> dict[str, object]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.expr.expressions import col
-from pointstamp.queries.parsing import refuse
+from pointstamp.queries.parsing import check_parts, refuse
 from pointstamp.queries.relations import Relation, Table, alike
 
 if TYPE_CHECKING:
@@ -129,6 +129,10 @@ def _parts(cte: exp.CTE, names: set[str]) -> _Parts:
                 cte, f"recursive table {cte.alias!r} is a UNION of its first rows and a query that reads it"
             )
         return _Parts(cte, [], [query], distinct=False)
+    for clause in ("order", "limit", "offset"):
+        if query.args.get(clause) is not None:
+            refuse(query, f"{clause.upper()} of a recursive table is written after the WITH, of its result")
+    check_parts(query, *_PLAIN)
     distinct = bool(query.args.get("distinct"))
     if not distinct and len(names) > 1:
         refuse(query, "UNION ALL of tables that read each other is not covered: write UNION")
@@ -137,10 +141,11 @@ def _parts(cte: exp.CTE, names: set[str]) -> _Parts:
     first = [part for part in parts if part not in again]
     if not first and len(names) == 1:
         refuse(query, f"the first part of recursive table {cte.alias!r} does not read it")
-    for clause in ("order", "limit", "offset"):
-        if query.args.get(clause) is not None:
-            refuse(query, f"{clause.upper()} of a recursive table is written after the WITH, of its result")
     return _Parts(cte, first, again, distinct)
+
+
+_PLAIN = ("this", "expression", "distinct")
+"""The parts of a UNION without clauses."""
 
 
 def _members(node: exp.Expr, distinct: bool) -> list[exp.Expr]:
@@ -148,7 +153,8 @@ def _members(node: exp.Expr, distinct: bool) -> list[exp.Expr]:
     from sqlglot import exp
 
     plain = node.unnest()
-    if isinstance(plain, exp.Union) and bool(plain.args.get("distinct")) == distinct:
+    clauses = any(part for name, part in plain.args.items() if name not in _PLAIN)
+    if isinstance(plain, exp.Union) and bool(plain.args.get("distinct")) == distinct and not clauses:
         return [*_members(plain.this, distinct), *_members(plain.expression, distinct)]
     return [plain]
 

@@ -235,13 +235,15 @@ def _between(self: Scalars, node: Any) -> Any:
 
 
 def _is(self: Scalars, node: Any) -> Any:
+    import pyarrow as pa
     from sqlglot import exp
 
     other = node.expression
     if isinstance(other, exp.Null):
         return self.of(node.this).is_null()
     if isinstance(other, exp.Boolean):
-        return coalesce(self.of(node.this) == bool(other.this), False)
+        truth = _core.call_expr("cast", _core.expr_type(pa.bool_()), [self.of(node.this)])
+        return coalesce(truth == bool(other.this), False)
     return refuse(node, "IS takes NULL, TRUE and FALSE: write = for other values")
 
 
@@ -317,11 +319,14 @@ def _like(method: str) -> Callable[[Scalars, Any], Any]:
     return translate
 
 
-def _regexp(self: Scalars, node: Any) -> Any:
-    pattern = node.expression
-    if pattern.key != "literal":
-        refuse(node, "a regular expression is a constant")
-    return self.of(node.this).matches(pattern.name)
+def _regexp(flags: str) -> Callable[[Scalars, Any], Any]:
+    def translate(self: Scalars, node: Any) -> Any:
+        pattern = node.expression
+        if pattern.key != "literal":
+            refuse(node, "a regular expression is a constant")
+        return self.of(node.this).matches(flags + pattern.name)
+
+    return translate
 
 
 def _concat(self: Scalars, node: Any) -> Any:
@@ -403,8 +408,8 @@ _TRANSLATIONS: dict[str, Callable[[Scalars, Any], Any]] = {
     "StartsWith": _like("starts_with"),
     "EndsWith": _like("ends_with"),
     "Contains": _like("contains"),
-    "RegexpLike": _regexp,
-    "RegexpILike": _regexp,
+    "RegexpLike": _regexp(""),
+    "RegexpILike": _regexp("(?i)"),
     "Substring": _substring,
     "Lower": _method("lower"),
     "Upper": _method("upper"),

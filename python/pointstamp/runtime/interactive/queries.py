@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from html import escape
+from threading import TIMEOUT_MAX, Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import StallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,16 +119,19 @@ class LiveQuery:
         self._live, self._plan = live, prepared.plan
         self._schema, self._order, self._hidden = prepared.result
         self._changes: Any = None
+        self._taken: list[pa.RecordBatch] = []  # not yet in `_changes`
+        self._reading = Lock()
         for name, data in prepared.data.items():
             self.inputs[name].insert(data)
 
     def table(self, timeout: float | None = None) -> pa.Table:
         """Returns the result of all that was inserted and removed before, in the query's order.
 
-        The tables' inputs advance to a later time.
+        The tables' inputs advance to a later time. Calls from several threads follow each other.
 
         Args:
-            timeout: The maximum number of seconds; None for the session's timeout.
+            timeout: The maximum number of seconds, with those for which another thread reads the query; None
+                for the session's timeout, behind such a thread.
 
         Raises:
             StallError: When the time is over; the message has the reason. Nothing is lost.
@@ -138,26 +145,44 @@ class LiveQuery:
             ...     count.table().to_pylist()
             [{'n': 0}]
         """
+        from pointstamp.logic.ordered_rows import in_order
+
+        begun = monotonic()
+        if not self._reading.acquire(timeout=-1 if timeout is None else min(max(timeout, 0.0), TIMEOUT_MAX)):
+            raise StallError(
+                f"the query {' '.join(self.query.split())!r} is read by another thread, for longer than "
+                f"{timeout:g} s: give table() a longer timeout, or read the query in one thread"
+            )
+        try:
+            self._follow(None if timeout is None else max(timeout - (monotonic() - begun), 0.0))
+            batches = [] if self._changes is None else self._changes.to_batches()
+        finally:
+            self._reading.release()
+        return in_order(self._schema, batches, self._order, self._hidden)
+
+    def _follow(self, timeout: float | None) -> None:
+        """Advances the inputs, and adds the changes of the result to those before."""
         import pyarrow as pa
 
-        from pointstamp.logic.ordered_rows import in_order
+        from pointstamp.logic.selection import without_views
 
         opened = [handle for handle in self.inputs.values() if not handle.closed]
         later = 1 + max((int(handle.time) for handle in opened), default=0)  # type: ignore[arg-type]
         for handle in opened:
             handle.advance_to(later)
         self._live.settle(timeout)
-        new = [batch for _, batches in self._live.outputs[RESULT].take() for batch in batches]
-        if new:
-            names = [*self._schema.names, "diff"]
-            changes = pa.Table.from_batches(new)
-            changes = changes.remove_column(changes.num_columns - 2)  # the time
-            arrays = [column.combine_chunks() for column in changes.columns]
-            changes = pa.Table.from_arrays(arrays, names)
-            before = [] if self._changes is None else [self._changes]
-            self._changes = _added_up(pa.concat_tables([*before, changes]))
-        batches = [] if self._changes is None else self._changes.to_batches()
-        return in_order(self._schema, batches, self._order, self._hidden)
+        for _, batches in self._live.outputs[RESULT].take():
+            self._taken += batches
+        if not self._taken:
+            return
+        names = [*self._schema.names, "diff"]
+        changes = pa.Table.from_batches([without_views(batch) for batch in self._taken])
+        changes = changes.remove_column(changes.num_columns - 2)  # the time
+        arrays = [column.combine_chunks() for column in changes.columns]
+        changes = pa.Table.from_arrays(arrays, names)
+        before = [] if self._changes is None else [self._changes]
+        self._changes = _added_up(pa.concat_tables([*before, changes]))
+        self._taken = []
 
     def explain(self, *, sizes: bool = False) -> str:
         """Returns the plan of the query: a line for each operation, with what it reads.
