@@ -138,7 +138,7 @@ def _write_out_order(tree: exp.Expr, schema: Mapping[str, object]) -> None:
     for select in selects:
         outputs = {one.alias_or_name: one.unalias() for one in select.expressions}
         scope = scopes[id(select)]
-        resolver = Resolver(scope, ensure_schema(schema, dialect=DIALECT))
+        resolver = Resolver(scope, ensure_schema(dict(schema), dialect=DIALECT))
         for column in _names_in_order(select):
             sources = scope.selected_sources
             owners = sorted(one for one in sources if column.name in resolver.get_source_columns(one))
