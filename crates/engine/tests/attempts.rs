@@ -368,6 +368,80 @@ fn a_loop_that_never_ends_drains_within_a_turn() {
     }
 }
 
+/// Steps until there is nothing to do.
+fn rest(worker: &Worker<Batch>) -> Result<(), Error> {
+    let mut steps = 0;
+    while worker.has_work() {
+        worker.step()?;
+        steps += 1;
+        assert!(steps < 10_000, "there is always something to do");
+    }
+    Ok(())
+}
+
+/// Collects one input, and another one behind a scope inside of a scope.
+fn through_scopes(
+    worker: &Worker<Batch>,
+    [direct, inside]: [&Input<Batch>; 2],
+) -> Result<Rc<RefCell<Vec<u64>>>, Error> {
+    worker.dataflow("two", 1, |scope| {
+        collect(&direct.attach(scope)?)?;
+        let outer = scope.nested("outer", 1)?;
+        let entered = outer.enter(&inside.attach(scope)?)?;
+        let inner = outer.nested("inner", 1)?;
+        let passed = inner.enter(&entered)?.forward("pass", Pact::Pipeline)?;
+        let left = inner.leave(&passed)?;
+        inner.close();
+        let left = outer.leave(&left)?;
+        outer.close();
+        collect(&left)
+    })
+}
+
+#[test]
+fn scopes_inside_of_a_scope_that_had_ended_have_nothing_to_do() {
+    for shape in [threads(1), threads(2), processes(2, 1)] {
+        let parts = shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let recorder = recorded(worker, LONG);
+                let (direct, inside) = (Input::new(), Input::new());
+                let seen = through_scopes(worker, [&direct, &inside])?;
+                inside.send(vec![1]).unwrap();
+                inside.close();
+                worker.step_while(|| seen.borrow().is_empty())?;
+                let part = take(worker, &recorder)?;
+                direct.close();
+                worker.run()?;
+                Ok(part)
+            })
+            .unwrap();
+        for part in &parts {
+            let mut operators = part.dataflows[0].operators.iter();
+            assert!(operators.any(|it| it.name == "outer" && it.finished));
+        }
+        let shares = parking_lot::Mutex::new(Share::of(parts));
+        shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let here = worker.index();
+                let share = shares
+                    .lock()
+                    .iter()
+                    .find(|it| it.part.worker == here)
+                    .cloned();
+                worker.restore(share.unwrap())?;
+                let recorder = recorded(worker, LONG);
+                let (direct, inside) = (Input::new(), Input::new());
+                through_scopes(worker, [&direct, &inside])?;
+                inside.close();
+                rest(worker)?;
+                take(worker, &recorder)?;
+                direct.close();
+                worker.run()
+            })
+            .unwrap();
+    }
+}
+
 /// The limit of what `main` has in flight, where it does not step: records, and times.
 const PARTS: [usize; 2] = [4096, 256];
 

@@ -239,6 +239,12 @@ impl Activation {
         self.0.flags.set(0);
     }
 
+    /// Forgets what the children have asked for: nobody visits what was inside of an operator that has ended.
+    pub(crate) fn forget_children(&self) {
+        self.0.active.borrow_mut().clear();
+        self.0.later.borrow_mut().clear();
+    }
+
     /// Begins a visit of a node that its parent took from the queue.
     pub(crate) fn begin(&self) -> Visit {
         let flags = self.0.flags.get();

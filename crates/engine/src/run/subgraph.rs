@@ -467,7 +467,12 @@ impl Subgraph {
             self.children[index].shut_down();
         }
         self.collect(index);
-        self.children[index].activation.end();
+        let child = &self.children[index];
+        if child.operator.is_none() {
+            // A scope that had ended at the checkpoint never runs; the scopes inside ask to run when they are made.
+            child.activation.forget_children();
+        }
+        child.activation.end();
         Ok(())
     }
 
