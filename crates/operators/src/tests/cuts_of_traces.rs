@@ -232,7 +232,10 @@ fn run(
             record.cut_amid(worker, round, *messages.borrow());
             Ok(())
         };
-        record.cut_before(worker, round, arrived)?;
+        // No earlier one: a worker that resumes is not cut before it has built all dataflows of the checkpoint.
+        if when == When::Before(round) {
+            record.cut_before(worker, round, arrived)?;
+        }
         if round == plan.taken {
             trace = Some(arranged.trace().map_err(ended)?);
         }
