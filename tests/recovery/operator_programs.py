@@ -303,7 +303,7 @@ RESCALED: dict[str, Callable[[Records], Any]] = {
         .reduce(min)
     ),
     "ArrowStream.event_time": lambda s: columns(s).event_time("at", lateness=40)[0],
-    # The rows that are left for a window of a number of rows are sent at the latest time that their worker has seen.
+    # Rows left over for a window of a number of rows are sent at the latest time that their worker has seen.
     "ArrowStream.window": lambda s: (*rows_windowed(s), at_one_time(rows_counted(s).to_records())),
     # What is late depends on the order in which files are read.
     "Stream.event_time": lambda s: s.event_time(lambda record: record["at"] - record["n"] % 4, lateness=40)[
