@@ -33,9 +33,6 @@ DIVISIONS = {name: division for name, (_, division) in STATES["states"]().items(
 KEPT = [name for name in PROGRAMS if DIVISIONS.get(name) != REFUSED]
 """The programs that can be cut."""
 
-LATER = {"ArrowStream.window"}
-"""Programs with windows of a number of rows: the last of these have other times on disk (docs/memory.md)."""
-
 
 def workers_of(name: str) -> list[int]:
     """The numbers of workers of the parts of a program: of windows, also so many that one has no key."""
@@ -84,7 +81,7 @@ def test_an_operator_goes_on_with_other_workers_or_says_that_it_cannot(
         assert in_parts(tmp_path / "parts", program, workers_of(name), files=4) == uncut(program)
 
 
-@pytest.mark.parametrize("name", [name for name in KEPT if "Collection" not in name and name not in LATER])
+@pytest.mark.parametrize("name", [name for name in KEPT if "Collection" not in name])
 def test_an_operator_whose_state_is_on_disk_goes_on(
     tmp_path: Path, name: str, uncut: Callable[[Build], Records], monkeypatch: pytest.MonkeyPatch
 ) -> None:
