@@ -124,9 +124,7 @@ def run(name: str, seed: int, workers: int) -> list[Any]:
     made = []
     for captured in ps.execute(main, workers=workers):
         for time, results in captured.extract():
-            # The windows of a number of rows that are left at the end close at any time.
-            shown = 0 if name == "counted" else time
-            made += [(shown, repr(list(result.values()))) for result in results]
+            made += [(time, repr(list(result.values()))) for result in results]
     return sorted(made)
 
 

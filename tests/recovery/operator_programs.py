@@ -51,6 +51,24 @@ def windowed(records: Records) -> Any:
     return keyed(records).window(ps.Tumbling(5))
 
 
+def rows_windowed(records: Records) -> Any:
+    rows, total = columns(records), ps.col("n").sum()
+    return (
+        rows.window(ps.Tumbling(5), "key", n_sum=total, column="at"),
+        rows.window(ps.Sliding(6, every=2), "key", n_mean=ps.col("n").mean(), column="at", early=3),
+        rows.window(ps.Session(gap=2), "key", n_sum=total, column="at"),
+    )
+
+
+def rows_counted(records: Records) -> Any:
+    return columns(records).window(ps.Count(5), "key", n_sum=ps.col("n").sum(), column="at")
+
+
+def at_one_time(records: Records) -> Records:
+    """All records at the end of a window that has them all, whichever times they had."""
+    return records.window(ps.Tumbling(1000)).collect().map(lambda made: sorted(made[1], key=repr))
+
+
 def by_event_time(records: Records) -> Any:
     return records.event_time(lambda record: record["at"] - record["n"] % 4, lateness=2)
 
@@ -245,12 +263,7 @@ PROGRAMS: dict[str, Callable[[Records], Any]] = {
     "ArrowStream.sort": lambda s: columns(s).sort(["n", "key", "at"]),
     "ArrowStream.table_join": lambda s: columns(s).table_join(rows_of_others(s), "key", ttl=4, column="at"),
     "ArrowStream.to_records": lambda s: columns(s).to_records(),
-    "ArrowStream.window": lambda s: (
-        columns(s).window(ps.Tumbling(5), "key", n_sum=ps.col("n").sum(), column="at"),
-        columns(s).window(ps.Sliding(6, every=2), "key", n_mean=ps.col("n").mean(), column="at", early=3),
-        columns(s).window(ps.Session(gap=2), "key", n_sum=ps.col("n").sum(), column="at"),
-        columns(s).window(ps.Count(5), "key", n_sum=ps.col("n").sum(), column="at"),
-    ),
+    "ArrowStream.window": lambda s: (*rows_windowed(s), rows_counted(s)),
     "ArrowStream.window_join": lambda s: columns(s).window_join(
         rows_of_others(s), "key", ps.Tumbling(5), column="at", how="full"
     ),
@@ -290,6 +303,8 @@ RESCALED: dict[str, Callable[[Records], Any]] = {
         .reduce(min)
     ),
     "ArrowStream.event_time": lambda s: columns(s).event_time("at", lateness=40)[0],
+    # Rows left over for a window of a number of rows are sent at the latest time that their worker has seen.
+    "ArrowStream.window": lambda s: (*rows_windowed(s), at_one_time(rows_counted(s).to_records())),
     # What is late depends on the order in which files are read.
     "Stream.event_time": lambda s: s.event_time(lambda record: record["at"] - record["n"] % 4, lateness=40)[
         0

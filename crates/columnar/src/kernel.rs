@@ -57,6 +57,10 @@ pub trait Kernel: Send {
         self.next_instant()
     }
 
+    /// Notes a time to which the input has come: results that wait for the end are sent at the last of these, or at the
+    /// last time of the kernel's own rows if that is later.
+    fn stands_at(&mut self, _time: i64) {}
+
     /// Returns the number of rows or states that are held, and of rows whose times are not final.
     fn rows(&self) -> usize;
 
@@ -422,6 +426,10 @@ impl Kernel for Runs {
 
     fn due(&self) -> Option<i64> {
         self.due()
+    }
+
+    fn stands_at(&mut self, time: i64) {
+        self.stands_at(time);
     }
 
     fn needed(&mut self, frontier: i64) -> Option<i64> {

@@ -191,6 +191,11 @@ impl Runs {
         }
     }
 
+    /// Notes a time to which the input has come: windows of a number of rows that are left at the end are not sent before it.
+    pub fn stands_at(&mut self, time: i64) {
+        self.stands = self.stands.max(time);
+    }
+
     /// Looks at the rows before `frontier`, or at all; `emit` gets the instant at which windows have closed, and their rows.
     ///
     /// # Errors
@@ -206,7 +211,7 @@ impl Runs {
             self.assign(&rows, &mut closed)?;
         }
         if let Some(frontier) = frontier {
-            self.stands = self.stands.max(frontier);
+            self.stands_at(frontier);
         }
         self.expire(frontier, &mut closed);
         self.send(closed, emit)?;

@@ -15,6 +15,7 @@ use pointstamp_columnar::pieces::Merger;
 use pointstamp_engine::cut::Piece;
 use pointstamp_engine::operator::OperatorBuilder;
 
+use super::event_time::{bound_of, latest_of};
 use super::parts::{Divisible, Note, Parts};
 use crate::Error;
 use crate::batch::Batch;
@@ -30,6 +31,9 @@ pub struct Divided {
     model: Box<dyn Kernel>,
     /// The frontier of the last advance, if there was one.
     stands: Option<i64>,
+    /// The last time to which the input has come, as far as a part alone may not know it: of restored state, and, where
+    /// there may be several parts, of all rows.
+    latest: Option<i64>,
 }
 
 impl Divided {
@@ -53,7 +57,21 @@ impl Divided {
             parts: Parts::in_memory(terms),
             model,
             stands: None,
+            latest: None,
         })
+    }
+
+    /// Notes a time to which the input has come.
+    pub(crate) fn stands_at(&mut self, time: u64) {
+        self.latest = self.latest.max(bound_of(Some(time)));
+    }
+
+    /// Notes the last of the times of some rows of a side.
+    fn note_times(&mut self, side: usize, rows: &RecordBatch, earliest: u64) -> Result<(), Error> {
+        if let (true, Some(&times)) = (self.parts.may_leave(), self.parts.terms().times.get(side)) {
+            self.stands_at(latest_of(rows, times, earliest)?);
+        }
+        Ok(())
     }
 
     /// Sets the columns of times of the rows of each side, and takes what a checkpoint has; from now on parts may go to
@@ -70,6 +88,9 @@ impl Divided {
             for rows in entry.contents::<RecordBatch>()? {
                 let key = self.parts.terms().key_of(&numbers);
                 if let Some(rows) = restored.mine(&rows, key)? {
+                    if let (WAITS, side) = two(&numbers) {
+                        self.note_times(side, &rows, 0)?;
+                    }
                     self.parts.put(&numbers, rows)?;
                 }
             }
@@ -89,27 +110,28 @@ impl Divided {
         rows: RecordBatch,
         earliest: u64,
     ) -> Result<(), Error> {
+        self.note_times(side, &rows, earliest)?;
         let key = self.parts.terms().keys[side].clone();
         self.parts.give(&[side as u64, earliest], &key, rows)
     }
 
     /// Returns the results of the rows before `frontier`, or of all: those of one instant together, the earliest first.
     pub(crate) fn advance(&mut self, frontier: Option<i64>) -> Result<Vec<Made>, Error> {
-        let stands = self.stands;
+        let last = self.stands.max(self.latest);
         let mut made = Vec::new();
         let is_due = |due: i64| frontier.is_none_or(|frontier| due < frontier);
         self.parts.each(
             |note| note.due.is_some_and(is_due) || frontier.is_none(),
             |_, kernel| {
-                // Windows of a number of rows end at the last time that all parts have seen.
-                if let (None, Some(_)) = (frontier, stands) {
-                    made.extend(kernel.advance(stands)?);
+                // What waits for the end is sent at one time, whichever rows each part has seen.
+                if let (None, Some(last)) = (frontier, last) {
+                    kernel.stands_at(last);
                 }
                 made.extend(kernel.advance(frontier)?);
                 Ok::<_, Error>(())
             },
         )?;
-        self.stands = frontier.or(stands);
+        self.stands = frontier.or(self.stands);
         if self.parts.are_several() {
             made = together(made)?;
         }

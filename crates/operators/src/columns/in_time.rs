@@ -109,7 +109,12 @@ impl InTime {
         }
         let (port, stream, capability) = builder.new_held_output()?;
         let times = inputs.iter().map(|&(_, times)| times).collect();
-        kernel.lock().begin(&builder, times)?;
+        {
+            let mut kernel = kernel.lock();
+            kernel.begin(&builder, times)?;
+            let held = capability.time().last();
+            kernel.stands_at(held.unwrap_or_default());
+        }
         let kept = Shared::clone(&kernel);
         keep_pieces(&builder, Division::Groups, move || {
             Ok(kept.lock().pieces()?)
@@ -147,13 +152,15 @@ impl InTime {
 
     /// Completes the operator, and returns its results.
     pub fn build(self, keeper: Option<Box<dyn Keeper>>) -> Typed<RecordBatch> {
+        let begins = keeper.as_ref().map_or(0, |keeper| keeper.begins());
+        self.kernel.lock().stands_at(begins);
         let mut feeding = Feeding {
             inputs: self.inputs,
             output: self.output,
             kernel: self.kernel,
             held: self.held,
             retention: self.retention,
-            begins: keeper.as_ref().map_or(0, |keeper| keeper.begins()),
+            begins,
             keeper,
             has_run: false,
             stands: None,

@@ -259,6 +259,11 @@ impl<D: Divisible> Parts<D> {
         &mut self.terms
     }
 
+    /// Whether parts may go to disk.
+    pub(crate) fn may_leave(&self) -> bool {
+        self.disk.is_some()
+    }
+
     /// Whether there are several parts: results come by parts then.
     pub(crate) fn are_several(&self) -> bool {
         self.parts.len() > 1
