@@ -180,7 +180,8 @@ impl Leader {
             "workers have built, or dropped, different dataflows".to_owned()
         } else {
             format!(
-                "{} did not step: `main` is busy, or builds a dataflow",
+                "{} did not step, or has yet to build a dataflow: `main` is busy, or waits for a checkpoint before it has built all \
+                 dataflows of the one that it resumes from",
                 workers(&given_up.missing)
             )
         };
