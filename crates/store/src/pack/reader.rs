@@ -213,7 +213,7 @@ impl Pages {
         }
         // The little that is left of the buffer is read again: that is cheaper than a copy of what comes.
         let from = self.fetched - self.buffer.len() as u64;
-        let until = self.end.min(self.fetched + lacking.max(READ));
+        let until = self.end.min(from + (len as u64).max(READ));
         let read = self.pack.store.read(self.pack.name(), from..until);
         self.buffer = read.map_err(|error| failed(error, "a manifest", from))?;
         self.fetched = until;
