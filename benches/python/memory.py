@@ -113,6 +113,17 @@ def row_groups(path: Path) -> Iterator[Any]:
             yield file.read_row_group(number)
 
 
+def load(worker: ps.Worker, path: Path, give: Callable[[Any], object], moves: Any, probe: Any) -> float:
+    """Gives a file's pairs at the first time, and waits for it; returns the seconds."""
+    begin = time.perf_counter()
+    for group in row_groups(path):
+        give(group)
+        worker.step()
+    moves.advance_to(1)
+    worker.step_while(lambda: probe.less_than(1))
+    return time.perf_counter() - begin
+
+
 def arranged(options: argparse.Namespace, memory: str | None, *, counts: bool = False) -> Result:
     """Loads pairs into an arrangement, or counts them by key, and changes some of them."""
     path = pairs_in(options, 1)
@@ -130,13 +141,7 @@ def arranged(options: argparse.Namespace, memory: str | None, *, counts: bool = 
             else:
                 kept = rows.to_records().arrange()
                 trace, probe = kept.trace(), kept.to_collection().probe()
-        begin = time.perf_counter()
-        for group in row_groups(path):
-            handle.insert(group)
-            worker.step()
-        handle.advance_to(1)
-        worker.step_while(lambda: probe.less_than(1))
-        result["load"] = time.perf_counter() - begin
+        result["load"] = load(worker, path, handle.insert, handle, probe)
         if counts and found is not None:
             changes = [changes for _, changes in found.extract()]
             result["found"] = [sum(map(len, changes)), sum(sum(it["count"].to_pylist()) for it in changes)]
@@ -265,13 +270,7 @@ def columns(options: argparse.Namespace, memory: str | None) -> Result:
         with worker.dataflow() as scope:
             counts = source.to_stream(scope).aggregate("key", n=ps.count())
             probe = counts.inspect_batch(note).probe()
-        begin = time.perf_counter()
-        for group in row_groups(path):
-            source.send(group)
-            worker.step()
-        source.advance_to(1)
-        worker.step_while(lambda: probe.less_than(1))
-        result["load"] = time.perf_counter() - begin
+        result["load"] = load(worker, path, source.send, source, probe)
         result["found"] = found
         source.close()
 

@@ -13,10 +13,8 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from budgets import SMALL, budgets, written
+from budgets import SMALL, budgets, metrics_of, written
 from effort import examples
-from pointstamp.observability.dashboard_state import state_of
-from pointstamp.observability.metrics import prometheus
 
 SCHEMA = pa.schema([("at", pa.int64()), ("key", pa.int64()), ("value", pa.int64()), ("word", pa.string())])
 
@@ -198,7 +196,7 @@ def test_a_state_is_listed_and_restored_wherever_it_is() -> None:
 def test_state_in_memory_and_on_disk_is_shown(tmp_path: Path) -> None:
     schema = pa.schema([("at", pa.int64()), ("key", pa.int64()), ("text", pa.string())])
 
-    def main(worker: ps.Worker) -> str:
+    def main(worker: ps.Worker) -> dict[str, float]:
         source = ps.ArrowInput(schema)
         with worker.dataflow() as scope:
             rows = source.to_stream(scope)
@@ -208,15 +206,11 @@ def test_state_in_memory_and_on_disk_is_shown(tmp_path: Path) -> None:
             source.send(pa.table({"at": [number] * 1000, "key": keys, "text": ["x" * 100] * 1000}, schema))
             source.advance_to(number + 1)
             worker.step_while(partial(probe.less_than, number + 1))
-        text = prometheus(state_of(worker._collector.data(worker._engine, 120.0)))
+        metrics = metrics_of(worker, "counts")
         source.close()
-        return text
+        return metrics
 
-    [text] = ps.execute(main, config=ps.Config(memory="4 MiB", spill=tmp_path, dashboard=0))
-    found = re.findall(r"^pointstamp_(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE)
-    metrics = {
-        name: float(value) for name, labels, value in found if "counts" in labels or "process" in labels
-    }
+    [metrics] = ps.execute(main, config=ps.Config(memory="4 MiB", spill=tmp_path, dashboard=0))
     assert metrics["operator_state_rows"] == 30_000
     assert 0 < metrics["operator_state_bytes"] < 4 << 20
     assert metrics["operator_state_on_disk_bytes"] > 1 << 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -14,13 +13,11 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from budgets import SMALL, budgets, written
+from budgets import SMALL, budgets, metrics_of, written
 from effort import examples
 from pointstamp._core import Budget
 from pointstamp.logic.process import KeyContext
 from pointstamp.logic.states import NO_STATE, States, size_of
-from pointstamp.observability.dashboard_state import state_of
-from pointstamp.observability.metrics import prometheus
 
 KEYS: list[Any] = [*range(30), "a", "b", ("a", 1), ("a", math.nan), math.nan, 2.5, None, b"x"]
 
@@ -183,7 +180,7 @@ def test_states_are_read_listed_and_restored(tmp_path: Path) -> None:
 
 
 def test_states_in_memory_and_on_disk_are_shown(tmp_path: Path) -> None:
-    def main(worker: ps.Worker) -> str:
+    def main(worker: ps.Worker) -> dict[str, float]:
         with worker.dataflow() as scope:
             handle, numbers = scope.new_input()
             probe = (
@@ -195,15 +192,11 @@ def test_states_in_memory_and_on_disk_are_shown(tmp_path: Path) -> None:
             handle.send_batch(list(range(1000 * number, 1000 * number + 1000)))
             handle.advance_to(number + 1)
             worker.step_while(partial(probe.less_than, number + 1))
-        text = prometheus(state_of(worker._collector.data(worker._engine, 120.0)))
+        metrics = metrics_of(worker, "sizes")
         handle.close()
-        return text
+        return metrics
 
-    [text] = ps.execute(main, config=ps.Config(memory="4 MiB", spill=tmp_path, dashboard=0))
-    found = re.findall(r"^pointstamp_(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE)
-    metrics = {
-        name: float(value) for name, labels, value in found if "sizes" in labels or "process" in labels
-    }
+    [metrics] = ps.execute(main, config=ps.Config(memory="4 MiB", spill=tmp_path, dashboard=0))
     assert metrics["operator_state_rows"] == 50_000
     assert 1 << 20 < metrics["operator_state_bytes"] < 4 << 20
     assert metrics["operator_state_on_disk_bytes"] > 50_000 * 100 - metrics["operator_state_bytes"]

@@ -269,19 +269,25 @@ BUSY = """
 """
 
 
+def kill_with_its_processes(program: subprocess.Popen[str]) -> None:
+    """Kills a program that has said the numbers of its two processes, and waits until these have ended."""
+    assert program.stdout is not None
+    pids = [int(program.stdout.readline().split()[1]) for _ in range(2)]
+    try:
+        program.kill()
+        until(lambda: not any(map(alive, pids)))
+    finally:
+        for pid in filter(alive, pids):
+            os.kill(pid, signal.SIGKILL)
+
+
 def test_processes_end_at_once_with_a_program_that_is_killed() -> None:
     """Also where they handle SIGTERM, and where the interpreter is busy: the next run finds no locks."""
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(BUSY)], stdout=subprocess.PIPE, text=True
     ) as program:
+        kill_with_its_processes(program)
         assert program.stdout is not None
-        pids = [int(program.stdout.readline().split()[1]) for _ in range(2)]
-        try:
-            program.kill()
-            until(lambda: not any(map(alive, pids)))
-        finally:
-            for pid in filter(alive, pids):
-                os.kill(pid, signal.SIGKILL)
         assert program.stdout.read() == ""
 
 
@@ -308,14 +314,7 @@ def test_no_process_outlives_a_program_that_is_killed_while_they_import(tmp_path
         text=True,
         cwd=tmp_path,
     ) as running:
-        assert running.stdout is not None
-        pids = [int(running.stdout.readline().split()[1]) for _ in range(2)]
-        try:
-            running.kill()
-            until(lambda: not any(map(alive, pids)))
-        finally:
-            for pid in filter(alive, pids):
-                os.kill(pid, signal.SIGKILL)
+        kill_with_its_processes(running)
 
 
 def test_lines_of_several_processes_are_whole_without_buffers() -> None:

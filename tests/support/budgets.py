@@ -1,12 +1,16 @@
-"""Budgets of memory that are so small that state goes to disk."""
+"""Budgets of memory that are so small that state goes to disk, and what is said of it."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+import pointstamp as ps
 from pointstamp import _core
+from pointstamp.observability.dashboard_state import state_of
+from pointstamp.observability.metrics import prometheus
 from pointstamp.runtime.bootstrap import workers
 from pointstamp.runtime.memory import budget_of
 
@@ -37,3 +41,10 @@ def budgets(memory: str | None = SMALL) -> Iterator[list[_core.Budget]]:
 def written(made: list[_core.Budget]) -> int:
     """The bytes that were written to disk under these budgets."""
     return sum(budget.written for budget in made)
+
+
+def metrics_of(worker: ps.Worker, operator: str) -> dict[str, float]:
+    """The metrics of the process and of an operator, by name."""
+    text = prometheus(state_of(worker._collector.data(worker._engine, 120.0)))
+    found = re.findall(r"^pointstamp_(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE)
+    return {name: float(value) for name, labels, value in found if operator in labels or "process" in labels}

@@ -73,19 +73,18 @@ def run(
     config = Config(
         **{**options, "process": place.process, "addresses": place.addresses, "secret": place.secret}
     )
-    with watch:
+    with watch, listener:
         try:
-            with listener:
-                with answering(target.module):
-                    main = targets.load(target)
-                if place.status:
-                    WATCHES.append(partial(following, _to_launcher))
-                execute(
-                    main,
-                    config=config,
-                    listener=listener if config.processes > 1 else None,
-                    stall_report=stall_report,
-                )
+            with answering(target.module):
+                main = targets.load(target)
+            if place.status:
+                WATCHES.append(partial(following, _to_launcher))
+            execute(
+                main,
+                config=config,
+                listener=listener if config.processes > 1 else None,
+                stall_report=stall_report,
+            )
         except targets.TargetError as error:
             print(f"pointstamp: {error}", file=sys.stderr)
             return 2
