@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pointstamp_engine::cut::{
     Changes, Cuts, GivenUp, Limits, Objection, Part, RescaleError, Share, State, Unlike, rescale,
 };
@@ -346,26 +347,31 @@ fn a_loop_that_never_ends_drains_within_a_turn() {
                 queued.batch[0]
             })
             .collect();
-        let shares = parking_lot::Mutex::new(Share::of(parts));
+        let shares = Mutex::new(Share::of(parts));
         shape
             .run::<Batch, _>(Mode::Demand, |worker| {
-                let here = worker.index();
-                let share = shares
-                    .lock()
-                    .iter()
-                    .find(|it| it.part.worker == here)
-                    .cloned();
-                worker.restore(share.unwrap())?;
+                resume(worker, &shares)?;
                 let (input, leave) = (Input::new(), Rc::new(Cell::new(true)));
                 let seen =
                     worker.dataflow("for ever", 1, |scope| for_ever(scope, &input, leave))?;
                 input.close();
                 worker.run()?;
-                assert_eq!(*seen.borrow(), [turns[here]]);
+                assert_eq!(*seen.borrow(), [turns[worker.index()]]);
                 Ok(())
             })
             .unwrap();
     }
+}
+
+/// Begins with the worker's share of the parts of a cut.
+fn resume(worker: &Worker<Batch>, shares: &Mutex<Vec<Share<Batch>>>) -> Result<(), Error> {
+    let here = worker.index();
+    let share = shares
+        .lock()
+        .iter()
+        .find(|it| it.part.worker == here)
+        .cloned();
+    worker.restore(share.unwrap())
 }
 
 /// Steps until there is nothing to do.
@@ -419,16 +425,10 @@ fn scopes_inside_of_a_scope_that_had_ended_have_nothing_to_do() {
             let mut operators = part.dataflows[0].operators.iter();
             assert!(operators.any(|it| it.name == "outer" && it.finished));
         }
-        let shares = parking_lot::Mutex::new(Share::of(parts));
+        let shares = Mutex::new(Share::of(parts));
         shape
             .run::<Batch, _>(Mode::Demand, |worker| {
-                let here = worker.index();
-                let share = shares
-                    .lock()
-                    .iter()
-                    .find(|it| it.part.worker == here)
-                    .cloned();
-                worker.restore(share.unwrap())?;
+                resume(worker, &shares)?;
                 let recorder = recorded(worker, LONG);
                 let (direct, inside) = (Input::new(), Input::new());
                 through_scopes(worker, [&direct, &inside])?;
@@ -784,7 +784,7 @@ fn times_of_a_restored_computation_begin_where_they_were() {
             })
             .unwrap();
         let shares = Share::of(parts);
-        let shares = parking_lot::Mutex::new(shares.into_iter().map(Some).collect::<Vec<_>>());
+        let shares = Mutex::new(shares.into_iter().map(Some).collect::<Vec<_>>());
         let looked = AtomicUsize::new(0);
         shape
             .run::<Batch, _>(Mode::Demand, |worker| {

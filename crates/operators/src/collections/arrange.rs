@@ -29,7 +29,7 @@ use pointstamp_order::{Antichain, Point};
 use pointstamp_rows::Cells;
 
 use super::checkpoint::{
-    Beginning, Keeper, LentArrangement, Parts, is_restored, keeps_nothing_of_its_own, least,
+    Beginning, Keeper, LentArrangement, Parts, keeps_nothing_of_its_own, least,
 };
 use super::follow::{Followers, Publisher};
 use super::fuel::{Allowance, instalment};
@@ -387,8 +387,7 @@ impl<T: ScopeTime> Arranged<T> {
         let builder = self.stream.scope().operator("to_collection")?;
         let input = Input::new(&builder, &self.stream, Pact::Pipeline)?;
         let (output, updates) = Output::new(&builder)?;
-        keeps_nothing_of_its_own(&builder);
-        let _ = is_restored(&builder); // the arrangement sends later batches alone
+        keeps_nothing_of_its_own(&builder); // a restored arrangement sends later batches alone
         let activator = builder.activator();
         let mut allowance = Allowance::default();
         let mut unpacking = Unpacking {

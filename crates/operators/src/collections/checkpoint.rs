@@ -522,13 +522,11 @@ impl<T: ScopeTime> Keeper<T> {
 
 /// Declares that an operator's state is in the arrangements that it reads. It is not stateless: with a
 /// checkpoint that does not have the operator, its earlier results would be missing.
-pub(crate) fn keeps_nothing_of_its_own(builder: &OperatorBuilder<Batch>) {
+///
+/// Returns whether it had processed the contents of its arrangements at the checkpoint from which the dataflow
+/// resumes. A new operator begins with later input.
+pub(crate) fn keeps_nothing_of_its_own(builder: &OperatorBuilder<Batch>) -> bool {
     builder.keeps(|| Ok(State::Groups(Vec::new())));
-}
-
-/// Whether an operator had processed the contents of its arrangements at the checkpoint from which the
-/// dataflow resumes. A new operator begins with later input.
-pub(crate) fn is_restored(builder: &OperatorBuilder<Batch>) -> bool {
     builder.restored().is_some()
 }
 

@@ -21,7 +21,7 @@ use pointstamp_rows::expressions::Projection;
 use pointstamp_rows::{Cells, Row, RowBuf};
 
 use super::arrange::{Arranged, Arrangement};
-use super::checkpoint::{is_restored, keeps_nothing_of_its_own};
+use super::checkpoint::keeps_nothing_of_its_own;
 use super::fuel::{Allowance, instalment};
 use super::memory::caused;
 use super::sealed::Sealed;
@@ -91,9 +91,9 @@ fn build<T: ScopeTime>(
     let (output, joined) = Output::new(&builder)?;
     builder.notify();
     let activator = builder.activator();
-    keeps_nothing_of_its_own(&builder);
+    let is_restored = keeps_nothing_of_its_own(&builder);
     let sources = (left.readers.source()?, right.readers.source()?);
-    let join = if is_restored(&builder) {
+    let join = if is_restored {
         Join::restored(sources.0, sources.1)
     } else {
         Join::new(sources.0, sources.1)

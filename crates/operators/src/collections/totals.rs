@@ -17,7 +17,7 @@ use pointstamp_engine::pact::Pact;
 use pointstamp_rows::{Cells, RowBuf};
 
 use super::arrange::Arrangement;
-use super::checkpoint::{is_restored, keeps_nothing_of_its_own};
+use super::checkpoint::keeps_nothing_of_its_own;
 use super::fuel::{Allowance, instalment};
 use super::memory::caused;
 use super::sealed::Sealed;
@@ -52,10 +52,10 @@ impl Arrangement {
         let (output, result) = Output::new(&builder)?;
         builder.notify();
         let activator = builder.activator();
-        keeps_nothing_of_its_own(&builder);
+        let is_restored = keeps_nothing_of_its_own(&builder);
         let source = arranged.readers.source()?;
         let mut counting = Counting {
-            totals: if is_restored(&builder) {
+            totals: if is_restored {
                 Totals::restored(source)
             } else {
                 Totals::new(source)

@@ -16,7 +16,7 @@ use pointstamp_order::Point;
 use super::parts::{Divisible, Parts};
 use crate::Error;
 use crate::batch::Batch;
-use crate::checkpoint::{Division, Restored, keep_pieces};
+use crate::checkpoint::{Division, keep_pieces};
 use crate::per_time::PerTime;
 use crate::typed::Output;
 
@@ -38,15 +38,10 @@ impl<T, D: Divisible<State = PerTime<T>> + 'static> ByTime<D> {
             open: PerTime::new(),
             parts: Parts::new(terms, builder),
         };
-        Restored::each(builder, |restored, entry| {
-            let (numbers, time) = (entry.numbers.clone(), entry.time(at));
-            for rows in entry.contents::<RecordBatch>()? {
-                let key = made.parts.terms().key_of(&numbers);
-                if let Some(rows) = restored.mine(&rows, key)? {
-                    made.open.at(&time, || restored.capability(0, &time))?;
-                    made.parts.put(&numbers, rows)?;
-                }
-            }
+        let open = &mut made.open;
+        made.parts.restore(builder, |restored, numbers| {
+            let time = Point::new(numbers.get(at..).unwrap_or_default());
+            open.at(&time, || restored.capability(0, &time))?;
             Ok(())
         })?;
         let made = Rc::new(RefCell::new(made));

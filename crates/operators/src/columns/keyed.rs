@@ -1,8 +1,5 @@
 //! Operators with state by key: distinct rows and joins, per time and across times.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pointstamp_columnar::distinct::{Distinct, SoFar};
@@ -19,7 +16,7 @@ use super::outbox::Outbox;
 use super::parts::{Divisible, Note, Parts};
 use super::route::placed;
 use crate::Error;
-use crate::checkpoint::{Division, Entry, Restored, keep_pieces};
+use crate::checkpoint::Entry;
 use crate::per_time::PerTime;
 use crate::typed::{Input, Output, Typed};
 use crate::unary::Unary;
@@ -37,21 +34,9 @@ pub fn distinct(
 ) -> Result<Typed<RecordBatch>, Error> {
     let unary = Unary::new(stream, "distinct", placed(key, in_place))?;
     let terms = Seen::new(schema, key);
-    let seen = Rc::new(RefCell::new(Parts::new(terms, unary.builder())));
-    Restored::each(unary.builder(), |restored, entry| {
-        let numbers = entry.numbers.clone();
-        for keys in entry.contents::<RecordBatch>()? {
-            let mut seen = seen.borrow_mut();
-            if let Some(keys) = restored.mine(&keys, seen.terms().key_of(&numbers))? {
-                seen.put(&numbers, keys)?;
-            }
-        }
-        Ok(())
-    })?;
-    let kept = Rc::clone(&seen);
-    keep_pieces(unary.builder(), Division::Groups, move || {
-        Ok(kept.borrow_mut().pieces()?)
-    });
+    let mut seen = Parts::new(terms, unary.builder());
+    seen.restore(unary.builder(), |_, _| Ok(()))?;
+    let seen = seen.kept(unary.builder());
     let (key, mut outbox) = (key.to_vec(), Outbox::new(0));
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
@@ -164,25 +149,14 @@ pub fn distinct_so_far(
     terms.make()?; // so that what is wrong with the key is seen here
     let mut seen = Parts::new(terms, unary.builder());
     let mut open: PerTime<Capability> = PerTime::new();
-    Restored::each(unary.builder(), |restored, entry| {
-        let (numbers, time) = (entry.numbers.clone(), entry.time(1));
-        for rows in entry.contents::<RecordBatch>()? {
-            let key = seen.terms().key_of(&numbers);
-            let Some(rows) = restored.mine(&rows, key)? else {
-                continue;
-            };
-            if numbers.first() == Some(&WAITS) {
-                open.at(&time, || restored.capability(0, &time))?;
-            }
-            seen.put(&numbers, rows)?;
+    seen.restore(unary.builder(), |restored, numbers| {
+        if let Some((&WAITS, time)) = numbers.split_first() {
+            let time = Point::new(time);
+            open.at(&time, || restored.capability(0, &time))?;
         }
         Ok(())
     })?;
-    let seen = Rc::new(RefCell::new(seen));
-    let kept = Rc::clone(&seen);
-    keep_pieces(unary.builder(), Division::Groups, move || {
-        Ok(kept.borrow_mut().pieces()?)
-    });
+    let seen = seen.kept(unary.builder());
     let (key, mut has_ended) = (key.to_vec(), false);
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
@@ -445,21 +419,9 @@ pub fn join_so_far(
         plan,
     };
     terms.make()?; // so that what is wrong with the key is seen here
-    let join = Rc::new(RefCell::new(Parts::new(terms, &builder)));
-    Restored::each(&builder, |restored, entry| {
-        let numbers = entry.numbers.clone();
-        for rows in entry.contents::<RecordBatch>()? {
-            let mut join = join.borrow_mut();
-            if let Some(rows) = restored.mine(&rows, join.terms().key_of(&numbers))? {
-                join.put(&numbers, rows)?;
-            }
-        }
-        Ok(())
-    })?;
-    let kept = Rc::clone(&join);
-    keep_pieces(&builder, Division::Groups, move || {
-        Ok(kept.borrow_mut().pieces()?)
-    });
+    let mut join = Parts::new(terms, &builder);
+    join.restore(&builder, |_, _| Ok(()))?;
+    let join = join.kept(&builder);
     let mut outbox = Outbox::new(0);
     // What came to stand in the last activation: a part learns it when it is needed.
     let mut stands: Option<[Vec<Point>; 2]> = None;

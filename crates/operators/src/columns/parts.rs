@@ -18,9 +18,11 @@
 //! reading and building it, and writing it again. The size of a part is measured when it may have grown by half, by
 //! what a checkpoint would have of it.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::io::Write;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
@@ -39,7 +41,7 @@ use pointstamp_spill::{Account, Budget, Group, Log, Pinned, Storage};
 
 use crate::Error;
 use crate::batch::Batch;
-use crate::checkpoint::{Entries, Entry, Taken, read_entries};
+use crate::checkpoint::{Division, Entries, Entry, Restored, Taken, keep_pieces, read_entries};
 
 /// The terms by which an operator's state is made, fed and written, for some of its keys.
 pub(crate) trait Divisible {
@@ -223,6 +225,42 @@ impl<D: Divisible> Parts<D> {
             touched: Vec::new(),
             taken: Arc::default(),
         }
+    }
+
+    /// Takes what a checkpoint has of this worker's keys. `holds` is called with the numbers of contents, before they are
+    /// taken.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Restored::each`], of `holds` and of [`put`](Self::put).
+    pub(crate) fn restore(
+        &mut self,
+        builder: &OperatorBuilder<Batch>,
+        mut holds: impl FnMut(&mut Restored, &[u64]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        Restored::each(builder, |restored, entry| {
+            let numbers = entry.numbers.clone();
+            for rows in entry.contents::<RecordBatch>()? {
+                if let Some(rows) = restored.mine(&rows, self.terms.key_of(&numbers))? {
+                    holds(restored, &numbers)?;
+                    self.put(&numbers, rows)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Has checkpoints take the state, which the operator's logic shares.
+    pub(crate) fn kept(self, builder: &OperatorBuilder<Batch>) -> Rc<RefCell<Self>>
+    where
+        D: 'static,
+    {
+        let shared = Rc::new(RefCell::new(self));
+        let kept = Rc::clone(&shared);
+        keep_pieces(builder, Division::Groups, move || {
+            Ok(kept.borrow_mut().pieces()?)
+        });
+        shared
     }
 
     /// Lets parts go to disk, where the process has a budget.

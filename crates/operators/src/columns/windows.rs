@@ -1,8 +1,6 @@
 //! Aggregations per key and window of event time, updated as rows arrive.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -17,7 +15,7 @@ use super::event_time::{bound_of, frontier_of, instant, latest_of};
 use super::parts::{Divisible, Note, Parts};
 use super::route::placed;
 use crate::Error;
-use crate::checkpoint::{Division, Entry, Restored, keep_pieces};
+use crate::checkpoint::{Entry, Restored};
 use crate::typed::{Input, Typed};
 use crate::unary::Unary;
 
@@ -79,11 +77,7 @@ pub fn window(
         }
         Ok(())
     })?;
-    let windows = Rc::new(RefCell::new(windows));
-    let kept = Rc::clone(&windows);
-    keep_pieces(unary.builder(), Division::Groups, move || {
-        Ok(kept.borrow_mut().pieces()?)
-    });
+    let windows = windows.kept(unary.builder());
     let retention = unary.retention()?;
     Ok(
         unary.on_messages_and_frontier(move |input: &Input<RecordBatch>, output| {
