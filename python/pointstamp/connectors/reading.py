@@ -401,7 +401,7 @@ class Reading:
             self._take_back(kept)
             core.core.keeps("groups", self._taken)
             self._recording.subscribe(self.info.activator)
-        if self._source.discover is None:
+        if self._source.discover is None and self.info.peers > 1:
             scope._building.compared.append(_described(self._name, sorted(self._names)))
         core.build(self._run, lambda _: (output,), notify=False, start=True)
         if beats is not None:
