@@ -121,6 +121,7 @@ lint: lint-rust lint-python
 lint-rust: $(dev_stamp) | lint-prerequisites
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check --all-targets --locked --target-dir target --manifest-path benches/collections/Cargo.toml
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude pointstamp-py --no-deps --document-private-items --locked
 	$(BIN)/python tools/check_layers.py
 

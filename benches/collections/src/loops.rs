@@ -155,8 +155,11 @@ impl Search {
         while !self.reduce.is_idle() {
             let output = self.reduce.work(&mut 100_000).expect("small differences");
             for (_, sealed) in output.into_iter().flatten() {
-                for (node, distance, [time, turn], diff) in sealed.batch.iter() {
-                    updates.push(node, distance, &[*time, *turn + 1], diff);
+                for page in 0..sealed.batch.pages() {
+                    let page = sealed.batch.page(page).expect("it is in memory");
+                    for (node, distance, [time, turn], diff) in page.iter() {
+                        updates.push(node, distance, &[*time, *turn + 1], diff);
+                    }
                 }
             }
         }
