@@ -229,6 +229,13 @@ class ByKey(Pact):
         return "ByKey()" if by is None else f"ByKey({by!r})"
 
 
+class ByRecord(Pact):
+    """Each record goes to the worker that has its own key group, for the library's own operators."""
+
+    __slots__ = ()
+    kind = PactKind.EXCHANGE_GROUP
+
+
 class Gather(Pact):
     """Everything goes to the first worker, records and columns alike, for the library's own operators."""
 

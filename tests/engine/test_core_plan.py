@@ -72,12 +72,12 @@ def test_operators_get_the_name_and_the_line_of_the_node_that_is_lowered() -> No
     def build(scope: _core.Scope) -> _core.Line:
         line = scope.line()
         stream = scope.to_stream([1])
-        scope.lowering("value_counts", "how many", line)
-        _core.counts(stream)
+        scope.lowering("count", "how many", line)
+        _core.count(stream)
         scope.lowering("count", None, line)
         _core.count(stream)
-        scope.lowering("distinct", "each", None)
-        _core.distinct(stream)  # no line of its own
+        scope.lowering("delay", "each", None)
+        _core.delay(stream, lambda _, time: time)  # no line of its own
         scope.lowered()
         scope.empty()  # after it
         return line

@@ -155,6 +155,36 @@ def test_joins_of_a_time_have_the_results_of_memory_without_a_bound(how: Any) ->
     assert written(made) > 0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("verb", ["distinct", "value_counts"])
+def test_distinct_records_of_a_time_have_the_results_of_memory_without_a_bound(
+    verb: str, workers: int
+) -> None:
+    def main(worker: ps.Worker) -> Any:
+        drawn = random.Random(worker.index)
+        with worker.dataflow() as scope:
+            handle, records = scope.new_input()
+            captured = getattr(records, verb)().capture()
+        for time in range(3):
+            handle.advance_to(time)
+            for _ in range(20):
+                handle.send_batch([*KEYS, *(drawn.randrange(3000) for _ in range(200))])
+                worker.step()
+        handle.close()
+        return captured
+
+    def made() -> list[Any]:
+        parts = ps.execute(main, workers=workers)
+        return sorted((time, repr(one)) for part in parts for time, some in part.extract() for one in some)
+
+    with budgets(None):
+        expected = made()
+    assert len({time for time, _ in expected}) == 3
+    with budgets(SMALL) as used:
+        assert made() == expected
+    assert written(used) > 0, "something was on disk"
+
+
 def test_states_are_read_listed_and_restored(tmp_path: Path) -> None:
     def build(scope: ps.Scope, numbers: range, state: Any) -> Any:
         return (

@@ -93,14 +93,8 @@ impl<K: Rows, V: Rows, T: Time> Builder<K, V, T> {
     #[inline]
     pub(crate) fn store_full_page(&mut self) -> Result<(), Error> {
         match &mut self.storing {
-            Some(storing) if self.columns.bytes() >= storing.page_bytes() => {
-                let columns = std::mem::take(&mut self.columns);
-                if columns.len() > 0 {
-                    storing.append(&columns)?;
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+            Some(storing) => storing.append_if_full(&mut self.columns),
+            None => Ok(()),
         }
     }
 

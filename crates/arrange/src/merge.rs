@@ -36,8 +36,9 @@ struct Side<K, V, T> {
     page: Page<K, V, T>,
     next: usize,
     map: TimeMap,
-    /// The next key of the page.
+    /// The next key of the page, and the number of its keys.
     key: usize,
+    keys: usize,
     /// True inside of the key, which the merge then goes through value by value.
     within: bool,
     /// The values of that key that are to come.
@@ -51,8 +52,10 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
     fn new(batch: Batch<K, V, T>, times: &[T], since: &Antichain<T>) -> Self {
         let place = |time: &T| position(times, &advance(time, since));
         let map = TimeMap::new(batch.times(), place);
+        let page = batch.page_here();
         Self {
-            page: batch.page_here(),
+            keys: page.keys().len(),
+            page,
             next: usize::from(!batch.is_stored()),
             batch,
             map,
@@ -73,13 +76,20 @@ impl<K: Rows, V: Rows, T: Time> Side<K, V, T> {
     }
 
     /// Goes to the next page, at the end of one; true if there is another key.
+    #[inline]
     fn has_key(&mut self) -> Result<bool, Error> {
-        if self.key == self.page.keys().len() && self.next < self.batch.pages() {
-            self.page = self.batch.page(self.next)?;
-            self.next += 1;
-            self.key = 0;
+        if self.key == self.keys && self.next < self.batch.pages() {
+            self.turn_page()?;
         }
-        Ok(self.key < self.page.keys().len())
+        Ok(self.key < self.keys)
+    }
+
+    fn turn_page(&mut self) -> Result<(), Error> {
+        self.page = self.batch.page(self.next)?;
+        self.next += 1;
+        self.key = 0;
+        self.keys = self.page.keys().len();
+        Ok(())
     }
 
     /// Copies keys before `end`, for at most about `fuel` updates, or enters a key of more than that. Returns the
@@ -202,12 +212,12 @@ impl<K: Rows, V: Rows, T: Time> Merge<K, V, T> {
                 match (self.older.has_key()?, self.newer.has_key()?) {
                     (true, true) => self.step(most)?,
                     (true, false) => {
-                        let end = self.older.page.keys().len();
-                        self.older.copy_keys(end, most, &mut self.builder)?
+                        self.older
+                            .copy_keys(self.older.keys, most, &mut self.builder)?
                     }
                     (false, true) => {
-                        let end = self.newer.page.keys().len();
-                        self.newer.copy_keys(end, most, &mut self.builder)?
+                        self.newer
+                            .copy_keys(self.newer.keys, most, &mut self.builder)?
                     }
                     (false, false) => return Ok(self.builder.settle(fuel)),
                 }

@@ -58,6 +58,20 @@ impl<K: Rows> Storing<K> {
         self.ends.is_empty()
     }
 
+    /// Takes the columns, and writes them as the next page, if there are enough for one.
+    pub(crate) fn append_if_full<V: Rows>(
+        &mut self,
+        columns: &mut Columns<K, V>,
+    ) -> Result<(), Error> {
+        if columns.bytes() >= self.page_bytes() {
+            let columns = std::mem::take(columns);
+            if columns.len() > 0 {
+                self.append(&columns)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes columns that have a key as the next page.
     pub(crate) fn append<V: Rows>(&mut self, columns: &Columns<K, V>) -> Result<(), StorageError> {
         let writer = match &mut self.writer {

@@ -201,9 +201,7 @@ mod _core {
     #[pymodule_export]
     use crate::library::{
         count::count,
-        counts::counts,
         delay::{delay, delay_batch, enter_at},
-        distinct::distinct,
         event_time::at_event_times,
         running::running,
         sketch::Sketch,

@@ -11,7 +11,7 @@
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 /// Tuples nested deeper than this have no hash either.
 const MAX_DEPTH: usize = 100;
@@ -54,26 +54,6 @@ pub(crate) fn pairs_with_one_nan<'py>(pairs: &Bound<'py, PyList>) -> PyResult<Bo
         }
     }
     Ok(made.unwrap_or_else(|| pairs.clone()))
-}
-
-/// Returns a dict of counts whose keys have one NaN: the dict itself where they have no other.
-pub(crate) fn counts_with_one_nan<'py>(
-    counts: &Bound<'py, PyDict>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let keys = counts.keys();
-    let made = with_one_nan(&keys)?;
-    if made.is(&keys) {
-        return Ok(counts.clone());
-    }
-    let whole = PyDict::new(counts.py());
-    for (key, count) in made.iter().zip(counts.values()) {
-        let before = whole.get_item(&key)?;
-        whole.set_item(
-            key,
-            before.map_or_else(|| Ok(count.clone()), |before| before.add(&count))?,
-        )?;
-    }
-    Ok(whole)
 }
 
 /// Returns the representative of a key that does not equal itself, or contains a value that does not.

@@ -45,6 +45,7 @@ pub(crate) fn pact(
         (PactKind::Broadcast, None) => Ok(Pact::Broadcast),
         (PactKind::Exchange, Some(key)) => Ok(pact_by(Key::Function(Held::new(key)), reader)),
         (PactKind::ExchangeGroup, Some(key)) => Ok(pact_by(Key::Grouped(Held::new(key)), reader)),
+        (PactKind::ExchangeGroup, None) => Ok(pact_by(Key::Record, reader)),
         (PactKind::ExchangeColumns, Some(columns)) => {
             let columns = attached(|py| columns.extract::<Vec<usize>>(py))?;
             Ok(by_columns(&columns))
@@ -56,16 +57,12 @@ pub(crate) fn pact(
         (PactKind::ExchangeFirst, None) => Ok(pact_by(Key::First, reader)),
         (PactKind::ExchangeKeys, None) => Ok(pact_by(Key::Beside, reader)),
         (PactKind::Gather, None) => Ok(Pact::exchange(ToFirst)),
-        (
-            PactKind::Exchange
-            | PactKind::ExchangeGroup
-            | PactKind::ExchangeColumns
-            | PactKind::ExchangeColumnGroups,
-            None,
-        ) => Err(PyValueError::new_err(format!(
-            "a pact of kind {} needs a key",
-            kind.label()
-        ))),
+        (PactKind::Exchange | PactKind::ExchangeColumns | PactKind::ExchangeColumnGroups, None) => {
+            Err(PyValueError::new_err(format!(
+                "a pact of kind {} needs a key",
+                kind.label()
+            )))
+        }
         (
             PactKind::Pipeline
             | PactKind::Broadcast
@@ -95,8 +92,6 @@ pub(crate) enum Key {
     Function(Held),
     /// The return value of a function. The record goes to the worker that has its key group.
     Grouped(Held),
-    /// The number of a worker: the first of the two things in it.
-    Worker,
     /// The record itself.
     Record,
     /// The first of the two things in it.
@@ -123,7 +118,7 @@ impl Key {
                     hashes.push(route_hash(&record)?);
                 }
             }
-            Key::First | Key::Worker => {
+            Key::First => {
                 for record in records {
                     hashes.push(match record.cast::<PyTuple>() {
                         Ok(tuple) if tuple.len() == 2 => {
@@ -146,7 +141,7 @@ impl Key {
     #[inline]
     fn worker(&self, hash: u64, peers: usize) -> usize {
         match self {
-            Key::Function(_) | Key::Worker => remainder(hash, peers),
+            Key::Function(_) => remainder(hash, peers),
             Key::Grouped(_) | Key::Record | Key::First | Key::Beside => worker_of_hash(hash, peers),
         }
     }

@@ -5,7 +5,7 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyIterator, PyList, PySet};
+use pyo3::types::{PyIterator, PyList};
 
 use crate::iterables::{Giver, records_of};
 
@@ -55,8 +55,6 @@ pub(crate) struct Tools {
     repeat: Py<PyAny>,
     compress: Py<PyAny>,
     not_: Py<PyAny>,
-    count_elements: Py<PyAny>,
-    fromkeys: Py<PyAny>,
 }
 
 impl Tools {
@@ -65,7 +63,6 @@ impl Tools {
         TOOLS.get_or_try_init(py, || {
             let builtins = py.import("builtins")?;
             let itertools = py.import("itertools")?;
-            let collections = py.import("collections")?;
             Ok(Tools {
                 map: builtins.getattr("map")?.unbind(),
                 filter: builtins.getattr("filter")?.unbind(),
@@ -79,9 +76,6 @@ impl Tools {
                 repeat: itertools.getattr("repeat")?.unbind(),
                 compress: itertools.getattr("compress")?.unbind(),
                 not_: py.import("operator")?.getattr("not_")?.unbind(),
-                // The loop of `Counter`: in C, and in Python where the interpreter has no such C.
-                count_elements: collections.getattr("_count_elements")?.unbind(),
-                fromkeys: builtins.getattr("dict")?.getattr("fromkeys")?.unbind(),
             })
         })
     }
@@ -275,30 +269,5 @@ impl Tools {
             return Err(stopped()); // in `__bool__`
         }
         Ok((no, yes))
-    }
-
-    /// Adds one to the count of each record.
-    pub(crate) fn count_elements(
-        &self,
-        counts: &Bound<'_, PyDict>,
-        records: &Bound<'_, PyList>,
-    ) -> PyResult<()> {
-        let count_elements = self.count_elements.bind(records.py());
-        count_elements.call1((counts, records)).map(drop)
-    }
-
-    /// The records that are not in the set, each once, in order; they are added to it.
-    pub(crate) fn unseen<'py>(
-        &self,
-        seen: &Bound<'py, PySet>,
-        records: &Bound<'py, PyList>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = records.py();
-        let once = self.fromkeys.bind(py).call1((records,))?;
-        let contains = seen.getattr("__contains__")?;
-        let once = self.list(&once)?;
-        let (new, _) = self.split(&once, &self.map(&contains, &once)?)?;
-        seen.call_method1("update", (&new,))?;
-        Ok(new)
     }
 }

@@ -15,10 +15,11 @@ from pointstamp.logic.aggregate import aggregate
 from pointstamp.logic.join_kinds import check_join
 from pointstamp.logic.planned import single_output
 from pointstamp.logic.reclock import Held, reclock
+from pointstamp.logic.records_of_a_time import add_counts, count_here, distinct
 from pointstamp.logic.state_machine import state_machine
 from pointstamp.logic.timed import OVER_COLUMNS, map_timed
 from pointstamp.logic.to_arrow import to_arrow
-from pointstamp.pacts import Broadcast, ByKey, Exchange, Gather, Pipeline, pact_of
+from pointstamp.pacts import Broadcast, ByKey, ByRecord, Exchange, Gather, Pipeline, pact_of
 from pointstamp.plan import records, shape
 from pointstamp.plan.least_time import IN_RECORDS, never_meet
 from pointstamp.plan.node import Form, Output
@@ -674,7 +675,10 @@ class Stream(RecordOperators[T]):
         """
         # One of each record in a batch is enough to travel.
         once = self._stage(records.MAP_BATCHES, _unique, name or "distinct")[0]
-        return once._one(records.DISTINCT, name)
+        build, state = distinct()
+        inputs = [(once._output, ByRecord())]
+        made = single_output(self.scope, name or "distinct", inputs, build, notify=True, state=state)
+        return Stream(self.scope, made)
 
     def value_counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
         """Each distinct record of a time with the number of its occurrences, sent when the time closes.
@@ -689,7 +693,14 @@ class Stream(RecordOperators[T]):
             >>> ps.example(lambda scope: scope.to_stream(list("banana")).value_counts().capture()).extract()
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
-        return self._one(records.VALUE_COUNTS, name)
+        name = name or "value_counts"
+        build, here = count_here()
+        counted = single_output(
+            self.scope, f"{name}: here", [(self._output, Pipeline())], build, notify=True, state=here
+        )
+        build, totals = add_counts()
+        made = single_output(self.scope, name, [(counted, ByKey())], build, notify=True, state=totals)
+        return Stream(self.scope, made)
 
     # ------------------------------------------------------------ collections
 

@@ -28,12 +28,6 @@ def count(_building: Building, _node: Node, stream: _core.Stream) -> _core.Strea
     return _core.count(stream)
 
 
-@rule(records.VALUE_COUNTS)
-def counts(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
-    """Counts each distinct record of a time."""
-    return _core.counts(stream)
-
-
 @rule(records.DELAY)
 def delay(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Moves records to later times."""
@@ -44,12 +38,6 @@ def delay(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream
 def delay_batch(_building: Building, node: Node, stream: _core.Stream) -> _core.Stream:
     """Moves batches to later times."""
     return _core.delay_batch(stream, node["function"])
-
-
-@rule(records.DISTINCT)
-def distinct(_building: Building, _node: Node, stream: _core.Stream) -> _core.Stream:
-    """Keeps one of each record per time."""
-    return _core.distinct(stream)
 
 
 @rule(records.ENTER_AT)

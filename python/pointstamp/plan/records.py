@@ -27,8 +27,6 @@ BRANCH_WHEN = _stage(StageKind.BRANCH_WHEN)
 
 TO_COLLECTION = Kind("to_collection", "records")
 COUNT = Kind("count", "records", State.BY_TIME)
-VALUE_COUNTS = Kind("value_counts", "records", State.BY_TIME)
 DELAY = Kind("delay", "records")
 DELAY_BATCH = Kind("delay_batch", "records")
-DISTINCT = Kind("distinct", "records", State.BY_TIME)
 ENTER_AT = Kind("enter_at", "records")

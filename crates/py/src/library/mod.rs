@@ -4,9 +4,7 @@
 //! operator attaches once for all waiting batches, and reads the frontier only if it has records that wait for one.
 
 pub(crate) mod count;
-pub(crate) mod counts;
 pub(crate) mod delay;
-pub(crate) mod distinct;
 pub(crate) mod event_time;
 pub(crate) mod running;
 pub(crate) mod sketch;
