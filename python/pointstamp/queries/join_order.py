@@ -1,8 +1,9 @@
 """The order of joins: what is in FROM and WHERE, put together step by step.
 
-Conditions on one table filter it before it is joined. Then the relations that equalities connect are
-joined, first those that the text names first; a condition is applied as soon as all columns that it reads
-are there.
+Conditions on one table filter it before it is joined. A relation that is likely to have few rows, because a
+column of it equals a constant, and that equalities connect with one other relation alone, is joined with that
+one first. Then the relations that equalities connect are joined, first those that the text names first. A
+condition is applied as soon as all columns that it reads are there.
 Relations that no equality connects are multiplied where one of them has one row, and refused otherwise.
 
 Cost: a step arranges the result of the one before, so the state is in the size of the intermediate results.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pointstamp.queries.conditions import tables_of
+from pointstamp.queries.conditions import is_of_few, tables_of
 from pointstamp.queries.parsing import refuse
 
 if TYPE_CHECKING:
@@ -28,12 +29,21 @@ __all__ = ["Unit", "equalities", "together"]
 
 
 class Unit:
-    """A relation that is to be joined, and the tables that its columns are of."""
+    """A relation that is to be joined.
 
-    __slots__ = ("place", "relation", "tables")
+    Attributes:
+        relation: The relation.
+        tables: The tables that its columns are of.
+        place: Its place in the text.
+        few: Whether it is likely to have few of its tables' rows; see `is_of_few`.
+    """
 
-    def __init__(self, relation: Relation, tables: set[str], place: exp.Expr) -> None:
-        self.relation, self.tables, self.place = relation, tables, place
+    __slots__ = ("few", "place", "relation", "tables")
+
+    def __init__(
+        self, relation: Relation, tables: set[str], place: exp.Expr, *, few: bool = False
+    ) -> None:
+        self.relation, self.tables, self.place, self.few = relation, tables, place, few
 
 
 def equality(
@@ -70,12 +80,13 @@ def equalities(
 
 def filtered(unit: Unit, conditions: list[exp.Expr], scalars: Scalars) -> Unit:
     """Applies the conditions whose tables a unit has, and removes them from the list."""
-    relation = unit.relation
+    relation, few = unit.relation, unit.few
     for condition in [*conditions]:
         if tables_of(condition) <= unit.tables:
             conditions.remove(condition)
             relation = relation.where(scalars.of(condition))
-    return Unit(relation, unit.tables, unit.place)
+            few = few or (len(tables_of(condition)) == 1 and is_of_few(condition))
+    return Unit(relation, unit.tables, unit.place, few=few)
 
 
 def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars) -> Unit:
@@ -85,6 +96,7 @@ def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars
         GraphError: If no equality connects two units of more rows than one.
     """
     left = [filtered(unit, conditions, scalars) for unit in units]
+    left = _reduced_by_few(left, conditions, scalars)
     made = left.pop(0)
     while left:
         step = _by_equality(made, left, conditions, scalars) or _by_one_row(made, left)
@@ -110,6 +122,48 @@ def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars
     return made
 
 
+def _reduced_by_few(units: list[Unit], conditions: list[exp.Expr], scalars: Scalars) -> list[Unit]:
+    """Joins each unit of few rows that equalities connect with one other unit alone with that unit.
+
+    So a table of millions is joined with the suppliers of one nation, and not with all suppliers, and then
+    with the nation: the results between, which are arranged, have few rows. Of several such units one comes
+    first whose other unit is arranged by the equal columns already, and then those at the end of the text,
+    where small tables are.
+    """
+    left = list(units)
+    while len(left) > 2:
+        found = []
+        for index, unit in enumerate(left):
+            if not unit.few or unit.relation.single:
+                continue
+            pairs = {
+                at: _pairs(other, unit, conditions, scalars)
+                for at, other in enumerate(left)
+                if other is not unit
+            }
+            others = [at for at, equal in pairs.items() if equal]
+            if len(others) == 1:
+                [at] = others
+                is_new = not left[at].relation.is_keyed([mine for mine, _ in pairs[at]])
+                found.append((is_new, -at, index))
+        if not found:
+            break
+        _, place, index = min(found)
+        target, unit = left[-place], left[index]
+        relation = target.relation.join(
+            unit.relation, equalities(conditions, target.tables, unit.tables, scalars)
+        )
+        joined = Unit(relation, target.tables | unit.tables, target.place, few=True)
+        left[-place] = filtered(joined, conditions, scalars)
+        del left[index]
+    return left
+
+
+def _pairs(a: Unit, b: Unit, conditions: list[exp.Expr], scalars: Scalars) -> list[tuple[Expr, Expr]]:
+    """The sides of the equalities between two units."""
+    return equalities([*conditions], a.tables, b.tables, scalars)
+
+
 def _by_equality(
     made: Unit, left: list[Unit], conditions: list[exp.Expr], scalars: Scalars
 ) -> tuple[Unit, Relation] | None:
@@ -133,8 +187,6 @@ def _connected(units: list[Unit], conditions: list[exp.Expr], scalars: Scalars) 
     """A unit that an equality connects with another one."""
     for unit in units:
         for other in units:
-            if unit is not other and any(
-                equality(condition, unit.tables, other.tables, scalars) for condition in conditions
-            ):
+            if unit is not other and _pairs(unit, other, conditions, scalars):
                 return unit
     return None

@@ -17,6 +17,7 @@ from pointstamp.queries.conditions import (
     conjuncts,
     free_columns,
     has_subquery,
+    implied,
     sources_of,
     tables_of,
 )
@@ -70,6 +71,7 @@ class _Made(NamedTuple):
         correlation: Columns of the query around, by the names of those that hold their values.
         order: The order of the query.
         hidden: Columns that are there for the order alone.
+        has_nulls: Whether columns that hold values of the query around may be null.
     """
 
     relation: Relation
@@ -77,6 +79,7 @@ class _Made(NamedTuple):
     correlation: dict[str, exp.Column]
     order: list[Ordered]
     hidden: list[str]
+    has_nulls: bool = False
 
 
 def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
@@ -180,13 +183,14 @@ class Block:
         around: The query around it.
     """
 
-    __slots__ = ("_aliases", "_around", "_correlation", "_is_grouped", "_node", "_tables")
+    __slots__ = ("_aliases", "_around", "_correlation", "_has_nulls", "_is_grouped", "_node", "_tables")
 
     def __init__(self, node: exp.Select, tables: Mapping[str, Table], around: _Around | None) -> None:
         self._node, self._tables, self._around = node, tables, around
         self._aliases = aliases_of(node)
         self._correlation: dict[str, exp.Column] = {}
         self._is_grouped = False
+        self._has_nulls = False
 
     def column(self, node: exp.Column) -> str:
         """The name of the column of the rows that a column of the query is."""
@@ -254,6 +258,7 @@ class Block:
         conditions = conjuncts(None if where is None else where.this)
         with_subqueries = [one for one in conditions if has_subquery(one)]
         conditions = [one for one in conditions if not has_subquery(one)]
+        conditions += [part for one in conditions for part in implied(one)]
         scalars = Scalars(self.column, {})
         bound, outer = self._correlated(conditions)
         sources = sources_of(node)
@@ -332,6 +337,7 @@ class Block:
             for condition in taken:
                 conditions.remove(condition)
             return bound, None
+        self._has_nulls = True
         names = {self.column(one): around.scalars.of(one) for one in free}
         values = Relation(around.relation.rows.select(**names).distinct())
         return {}, Unit(values, {one.table for one in free}, self._node)
@@ -487,6 +493,10 @@ class Block:
 
     # ------------------------------------------------------------ groups, columns and order
 
+    def _is_ordered_in_vain(self) -> bool:
+        """Whether the order of the rows decides nothing: they are those of a subquery, all of them."""
+        return self._around is not None and not any(self._node.args.get(one) for one in ("limit", "offset"))
+
     def _windowed(
         self, subqueries: Subqueries, windows: list[exp.Window], conditions: list[exp.Expr]
     ) -> None:
@@ -542,8 +552,10 @@ class Block:
             if column is None and value.name in names and not _table(value):
                 column = value.name
             if column is None:
+                if distinct is not None and not self._is_ordered_in_vain():
+                    refuse(ordered, "SELECT DISTINCT is ordered by columns that it selects: select this one, too")
                 if distinct is not None:
-                    refuse(ordered, "of distinct rows the order is by selected columns")
+                    continue
                 subqueries.attach(value)
                 column = fresh("order")
                 columns[column] = subqueries.scalars().of(value)
@@ -556,7 +568,7 @@ class Block:
         if self._correlation or self._around is not None:
             relation = relation.only([*correlation, *names])
             hidden, order = [], []
-        return _Made(relation, names, dict(self._correlation), order, hidden)
+        return _Made(relation, names, dict(self._correlation), order, hidden, self._has_nulls)
 
 
 def _is_comma(join: exp.Join) -> bool:

@@ -104,6 +104,13 @@ def _move_clauses_inside(tree: exp.Expr) -> None:
         if not clauses:
             continue
         cut = query.args.get("limit") or query.args.get("offset")
+        limit = clauses.get("limit") or clauses.get("offset")
+        if limit and query.args.get("order") and "order" not in clauses:
+            refuse(
+                limit,
+                "ORDER BY inside of the parentheses is not the order outside of them: write it behind the "
+                "parentheses, too",
+            )
         if cut or ("with_" in clauses and query.args.get("with_")):
             source = exp.From(this=exp.Subquery(this=query))
             query = exp.Select(expressions=[exp.Star()], from_=source)

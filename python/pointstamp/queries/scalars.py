@@ -87,8 +87,8 @@ class Scalars:
         name = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__
         return refuse(
             node,
-            f"{node.sql(DIALECT)} is not covered ({name}): compute it in a column, by with_columns of the "
-            "collection, and name the column here",
+            f"{node.sql(DIALECT)} is not covered ({name}): the page on SQL lists the functions; compute others "
+            "before the rows become a collection, by with_columns of a stream, and name the column here",
         )
 
 
@@ -348,7 +348,7 @@ def _round(self: Scalars, node: Any) -> Any:
 
 def _trim(self: Scalars, node: Any) -> Any:
     if node.args.get("expression") is not None:
-        refuse(node, "trim takes spaces from both ends: use regexp in a column of its own for others")
+        refuse(node, "trim takes spaces from both ends: take others away before the rows become a collection")
     return self.of(node.this).trim()
 
 
@@ -459,6 +459,7 @@ _PARTS_OF: dict[str, tuple[str, ...]] = {
     "Greatest": ("ignore_nulls",),
     "Least": ("ignore_nulls",),
     "Div": ("typed", "safe"),
+    "Trim": ("position",),
     "Window": ("partition_by", "order", "spec", "over", "alias", "first"),
 }
 """The parts that nodes have besides their operands."""
