@@ -214,6 +214,15 @@ def test_a_filter_of_few_rows_and_one_that_no_other_join_makes_up_for_stay() -> 
         ]
     )
     assert count(steps, "arranged by key") == 3
+    steps, found = made(
+        lambda sales, shops: [
+            sales.select("shop", "day").join(shops, "shop"),
+            sales.filter(between).select("shop", "day").join(shops, "shop"),
+            sales.filter(price > 4).select("shop").join(shops, "shop"),
+        ]
+    )
+    assert count(steps, "arranged by key") == 2
+    assert [len(one[0][1]) for one in found] == [3, 1, 1]
 
 
 def test_filters_that_follow_joins_are_right_after_changes() -> None:

@@ -52,7 +52,7 @@ def late_filters(plan: Plan) -> Moved:
     ]
     filtered = {rows.node: rows for rows, _, kept in sides if kept is _Kept.MANY}
     for rows, whole, kept in sides:
-        if kept is _Kept.RANGE and _needed(rows) <= {*whole.values, *_added(whole, filtered)}:
+        if kept is _Kept.RANGE and _needed(rows) <= {*whole.values, *_added(rows.whole.at, filtered)}:
             filtered[rows.node] = rows
     if not filtered:
         return Moved(plan.nodes, {}, set())
@@ -166,11 +166,9 @@ def _needed(rows: Any) -> set[int]:
     return {whole.places[column] for column in (*rows.values, *read)}
 
 
-def _added(whole: Any, filtered: dict[Node, Any]) -> set[int]:
-    """The columns that joins of filtered rows add to an arrangement of all rows."""
-    return {
-        column for rows in filtered.values() if rows.whole.at == whole.at for column in _needed(rows)
-    }
+def _added(at: Any, filtered: dict[Node, Any]) -> set[int]:
+    """The columns that joins of filtered rows add to the arrangement of all rows at a place."""
+    return {column for rows in filtered.values() if rows.whole.at == at for column in _needed(rows)}
 
 
 _BELOW = (operator.lt, operator.le)

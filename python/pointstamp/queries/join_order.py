@@ -17,13 +17,16 @@ from pointstamp.queries.conditions import is_of_few, tables_of
 from pointstamp.queries.parsing import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from sqlglot import exp
 
     from pointstamp._core import Expr
     from pointstamp.queries.relations import Relation
     from pointstamp.queries.scalars import Scalars
+
+    Needed: TypeAlias = "Callable[[list[exp.Expr]], set[str]]"
 
 __all__ = ["Unit", "equalities", "together"]
 
@@ -89,14 +92,31 @@ def filtered(unit: Unit, conditions: list[exp.Expr], scalars: Scalars) -> Unit:
     return Unit(relation, unit.tables, unit.place, few=few)
 
 
-def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars) -> Unit:
+def _pruned(unit: Unit, conditions: list[exp.Expr], needed: Needed) -> Unit:
+    """A unit with the columns that conditions or later parts of the query read: one at least."""
+    names = needed(conditions)
+    kept = [name for name in unit.relation.names if name in names] or unit.relation.names[:1]
+    return Unit(unit.relation.only(kept), unit.tables, unit.place, few=unit.few)
+
+
+def together(
+    units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars, needed: Needed
+) -> Unit:
     """Joins units, and applies conditions, which it removes from the list.
+
+    Args:
+        units: The units.
+        conditions: Those of all units.
+        scalars: The translation of conditions.
+        needed: Returns the columns that some conditions and later parts of the query read. Others are left
+            out as soon as no condition reads them: a row of numbers alone takes less memory and time.
 
     Raises:
         GraphError: If no equality connects two units of more rows than one.
     """
     left = [filtered(unit, conditions, scalars) for unit in units]
-    left = _reduced_by_few(left, conditions, scalars)
+    left = [_pruned(unit, conditions, needed) for unit in left]
+    left = _reduced_by_few(left, conditions, scalars, needed)
     made = left.pop(0)
     while left:
         step = _by_equality(made, left, conditions, scalars) or _by_one_row(made, left)
@@ -118,11 +138,13 @@ def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars
         unit, relation = step
         left.remove(unit)
         joined = Unit(relation, made.tables | unit.tables, made.place)
-        made = filtered(joined, conditions, scalars)
+        made = _pruned(filtered(joined, conditions, scalars), conditions, needed)
     return made
 
 
-def _reduced_by_few(units: list[Unit], conditions: list[exp.Expr], scalars: Scalars) -> list[Unit]:
+def _reduced_by_few(
+    units: list[Unit], conditions: list[exp.Expr], scalars: Scalars, needed: Needed
+) -> list[Unit]:
     """Joins each unit of few rows that equalities connect with one other unit alone with that unit.
 
     So a table of millions is joined with the suppliers of one nation, and not with all suppliers, and then
@@ -154,7 +176,7 @@ def _reduced_by_few(units: list[Unit], conditions: list[exp.Expr], scalars: Scal
             unit.relation, equalities(conditions, target.tables, unit.tables, scalars)
         )
         joined = Unit(relation, target.tables | unit.tables, target.place, few=True)
-        left[-place] = filtered(joined, conditions, scalars)
+        left[-place] = _pruned(filtered(joined, conditions, scalars), conditions, needed)
         del left[index]
     return left
 

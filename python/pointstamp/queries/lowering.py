@@ -32,7 +32,7 @@ from pointstamp.queries.scalars import Scalars
 from pointstamp.queries.windows import first_rows, push_row_numbers, windowed, windows_in, write_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
     from sqlglot import exp
@@ -269,7 +269,8 @@ class Block:
                 push_row_numbers(source.this if isinstance(source, exp.Join) else source, conditions)
         first = [one for one in with_subqueries if self._is_of_one_table(one, sources)]
         with_subqueries = [one for one in with_subqueries if one not in first]
-        relation = self._from(sources, conditions, outer, scalars, first)
+        later = [*with_subqueries, *(value for _, value in bound.values())]
+        relation = self._from(sources, conditions, outer, scalars, first, self._read_by(later, outer))
         for condition in conditions:
             relation = relation.where(scalars.of(condition))
         for name, (free, value) in bound.items():
@@ -281,6 +282,23 @@ class Block:
         for condition in with_subqueries:
             subqueries.where(condition)
         return subqueries.relation
+
+    def _columns_of(self, parts: Iterable[exp.Expr]) -> set[str]:
+        """The columns of the rows that parts of the query read, also in queries inside of them."""
+        from sqlglot import exp
+
+        return {self.column(column) for part in parts for column in part.find_all(exp.Column) if column.table}
+
+    def _read_by(self, conditions: list[exp.Expr], outer: Unit | None) -> set[str]:
+        """The columns that the parts behind FROM read, and some conditions.
+
+        Columns with values of the query around are read, too.
+        """
+        node = self._node
+        names = ("group", "having", "order", "qualify", "distinct")
+        parts = [*node.expressions, *(node.args[name] for name in names if node.args.get(name)), *conditions]
+        parts += node.args.get("windows") or []
+        return self._columns_of(parts) | set([] if outer is None else outer.relation.names)
 
     def _is_of_one_table(self, condition: exp.Expr, sources: list[exp.Expr]) -> bool:
         """Whether a condition keeps the rows of one table that are in a set, which depends on no row.
@@ -349,15 +367,23 @@ class Block:
         outer: Unit | None,
         scalars: Scalars,
         first_of_all: list[exp.Expr],
+        read: set[str],
     ) -> Relation:
         """Joins what is in FROM, and applies the conditions that it can, which it removes from the list.
 
-        Conditions that come first of all are of one table each, and stay in their list.
+        Conditions that come first of all are of one table each, and stay in their list. Of the columns, those
+        that later parts of the query read are kept.
         """
         first, joins = sources[0], cast("list[exp.Join]", sources[1:])
         missing = self._nullable(first, joins)
         late = [one for one in conditions if missing and (tables_of(one) & missing or not tables_of(one))]
         early = [one for one in conditions if one not in late]
+        of_joins = [join.args["on"] for join in joins if join.args.get("on") is not None] if missing else []
+        kept = read | self._columns_of([*late, *of_joins])
+
+        def needed(conditions: list[exp.Expr]) -> set[str]:
+            return kept | self._columns_of(conditions)
+
         pending = [self._reduced(self._unit(first), first_of_all, early, scalars)]
         # JOIN binds stronger than a comma. `begin` is the first table behind the last comma; `lateral` is
         # whether an ON of a join behind it reads other tables.
@@ -389,7 +415,7 @@ class Block:
             if join.side in {"LEFT", "RIGHT", "FULL"}:
                 if lateral:
                     begin = 0  # a left join keeps all rows before it, so more of them may be joined first
-                left = together(pending[begin:], early, scalars)
+                left = together(pending[begin:], early, scalars, needed)
                 pending[begin:] = [self._outer(left, unit, on, join, scalars)]
             else:
                 # A condition of no table is applied to a table of this join, and not to any table of FROM.
@@ -399,7 +425,7 @@ class Block:
                 pending[begin] = filtered(pending[begin], constant, scalars)
         if outer is not None:
             pending.append(outer)
-        made = together(pending, early, scalars)
+        made = together(pending, early, scalars, needed)
         made = filtered(made, late, scalars)
         conditions[:] = [*early, *late]
         return made.relation

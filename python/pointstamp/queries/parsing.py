@@ -105,7 +105,7 @@ def _move_clauses_inside(tree: exp.Expr) -> None:
             continue
         cut = query.args.get("limit") or query.args.get("offset")
         limit = clauses.get("limit") or clauses.get("offset")
-        if limit and query.args.get("order") and "order" not in clauses:
+        if cut and limit and "order" not in clauses:
             refuse(
                 limit,
                 "ORDER BY inside of the parentheses is not the order outside of them: write it behind the "

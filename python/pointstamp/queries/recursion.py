@@ -133,7 +133,7 @@ def _parts(cte: exp.CTE, names: set[str]) -> _Parts:
     for clause in names_of:
         if query.args.get(clause) is not None:
             refuse(
-                query.args[clause],
+                query,
                 f"{names_of[clause]} of a recursive table is written in the query that reads it, after the WITH",
             )
     check_parts(query, *_PLAIN)
