@@ -192,7 +192,9 @@ def test_a_filter_of_few_rows_and_one_that_no_other_join_makes_up_for_stay() -> 
     def arranged(*conditions: Any) -> int:
         steps, _ = made(
             lambda sales, shops: [
-                sales.join(shops, "shop") if condition is None else sales.filter(condition).join(shops, "shop")
+                sales.join(shops, "shop")
+                if condition is None
+                else sales.filter(condition).join(shops, "shop")
                 for condition in conditions
             ]
         )
@@ -202,9 +204,9 @@ def test_a_filter_of_few_rows_and_one_that_no_other_join_makes_up_for_stay() -> 
     assert arranged(price > 3) == 2
     assert arranged(price > 3, price > 4) == 3
     assert arranged(price > 3, None) == 2
-    for few in (price == 3, price.is_in([3, 4]), (4 == price) & (col("day") > 1)):
+    for few in (price == 3, price.is_in([3, 4]), (price == 4) & (col("day") > 1)):
         assert arranged(few, None) == 3
-    # The rows of a range of prices: where the other join has no prices, they would be added to its arrangement.
+    # The rows of a range of prices: where the other join reads no prices, these would be added to all rows.
     between = (price > 3) & (price < 5)
     assert arranged(between, None) == 2
     steps, _ = made(

@@ -170,11 +170,14 @@ U = pa.table({"k": [1], "m": [2]})
         ),
         (
             "(select k from t order by k limit 4) limit 2",
-            "line 1, column .*: ORDER BY inside of the parentheses is not the order outside of them: write it",
+            "column .*: ORDER BY inside of the parentheses is not the order outside of them: write it",
         ),
         (
-            "with recursive r(x) as (select k from t union select x + 1 from r where x < 3 order by 1) select * from r",
-            "line 1, column .*: ORDER BY of a recursive table is written in the query that reads it, after the WITH",
+            (
+                "with recursive r(x) as (select k from t union select x + 1 from r where x < 3 order by 1) "
+                "select * from r"
+            ),
+            "column .*: ORDER BY of a recursive table is written in the query that reads it, after the WITH",
         ),
         (
             "select distinct k from t order by n",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pointstamp import _core
 from pointstamp.plan import collections
@@ -35,7 +35,7 @@ class Moved(NamedTuple):
         passed_over: Nodes of which no operator is made without another reader.
     """
 
-    nodes: Sequence[Node]
+    nodes: list[Node]
     instead: dict[Output, Output]
     passed_over: set[Node]
 
@@ -120,19 +120,22 @@ def _move(node: Node, sides: Sequence[Any], plan: Plan, moved: Moved) -> None:
         made = added(filter_.kind, read_here, wide, filter_, condition=filter_["condition"])
     named = dict(zip(node.output.schema.to_pyarrow().names, map(_core.column_expr, names), strict=True))
     read_here = [made.read_as(made.form.plain)]
-    moved.instead[node.output] = added(
-        collections.SELECT, read_here, node.output.schema, node, fields=named
-    )
+    moved.instead[node.output] = added(collections.SELECT, read_here, node.output.schema, node, fields=named)
 
 
 def _placed(part: Any, source: str, places: Sequence[int]) -> Any:
     """A part of a join's result, of which those of a side are at other places of its values."""
     if not isinstance(part, _core.Expr):
         return part
-    make, arguments = part.__reduce__()
-    if make is not operator.getitem or arguments[0].__reduce__()[1] != (source,):
+    make, arguments = _apart(part)
+    if make is not operator.getitem or _apart(arguments[0])[1] != (source,):
         return part
     return arguments[0][places[arguments[1]]]
+
+
+def _apart(expr: Expr) -> tuple[Any, tuple[Any, ...]]:
+    """The function of an expression, and its arguments."""
+    return cast("tuple[Any, tuple[Any, ...]]", expr.__reduce__())
 
 
 def _parts(expr: Any) -> Iterator[tuple[Any, list[Any]]]:
@@ -143,7 +146,7 @@ def _parts(expr: Any) -> Iterator[tuple[Any, list[Any]]]:
         if isinstance(at, (list, tuple)):
             unseen += at
         elif isinstance(at, _core.Expr):
-            make, arguments = at.__reduce__()
+            make, arguments = _apart(at)
             yield make, list(arguments)
             unseen += arguments
 
@@ -190,7 +193,7 @@ def _kept(filters: Sequence[Node]) -> _Kept:
     unseen = [filter_["condition"] for filter_ in filters]
     while unseen:
         condition = unseen.pop()
-        make, arguments = condition.__reduce__()
+        make, arguments = _apart(condition)
         if make is operator.and_:
             unseen += [part for part in arguments if isinstance(part, _core.Expr)]
             continue

@@ -43,7 +43,8 @@ def implied(condition: exp.Expr) -> list[exp.Expr]:
     """
     from sqlglot import exp
 
-    if not isinstance(condition.unnest(), exp.Or) or has_subquery(condition) or len(tables_of(condition)) < 2:
+    is_or = isinstance(condition.unnest(), exp.Or)
+    if not is_or or has_subquery(condition) or len(tables_of(condition)) < 2:
         return []
     by_table: list[dict[str, list[exp.Expr]]] = []
     for alternative in _alternatives(condition):
@@ -58,7 +59,7 @@ def implied(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def is_of_few(condition: exp.Expr) -> bool:
-    """Whether a condition on one table is likely to hold for few rows: a value equals one of some constants."""
+    """Whether a condition on one table is likely to hold for few rows: a value equals constants."""
     from sqlglot import exp
 
     condition = condition.unnest()
@@ -81,7 +82,6 @@ def _alternatives(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _factored(condition: exp.Expr) -> list[exp.Expr]:
-    from sqlglot import exp
 
     parts = [{key_of(part): part for part in conjuncts(one)} for one in _alternatives(condition)]
     common = [key for key in parts[0] if all(key in other for other in parts[1:])]

@@ -43,9 +43,7 @@ class Unit:
 
     __slots__ = ("few", "place", "relation", "tables")
 
-    def __init__(
-        self, relation: Relation, tables: set[str], place: exp.Expr, *, few: bool = False
-    ) -> None:
+    def __init__(self, relation: Relation, tables: set[str], place: exp.Expr, *, few: bool = False) -> None:
         self.relation, self.tables, self.place, self.few = relation, tables, place, few
 
 
@@ -99,9 +97,7 @@ def _pruned(unit: Unit, conditions: list[exp.Expr], needed: Needed) -> Unit:
     return Unit(unit.relation.only(kept), unit.tables, unit.place, few=unit.few)
 
 
-def together(
-    units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars, needed: Needed
-) -> Unit:
+def together(units: Sequence[Unit], conditions: list[exp.Expr], scalars: Scalars, needed: Needed) -> Unit:
     """Joins units, and applies conditions, which it removes from the list.
 
     Args:

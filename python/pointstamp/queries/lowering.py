@@ -579,7 +579,9 @@ class Block:
                 column = value.name
             if column is None:
                 if distinct is not None and not self._is_ordered_in_vain():
-                    refuse(ordered, "SELECT DISTINCT is ordered by columns that it selects: select this one, too")
+                    refuse(
+                        ordered, "SELECT DISTINCT is ordered by columns that it selects: select this one, too"
+                    )
                 if distinct is not None:
                     continue
                 subqueries.attach(value)

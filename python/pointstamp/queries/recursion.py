@@ -134,7 +134,8 @@ def _parts(cte: exp.CTE, names: set[str]) -> _Parts:
         if query.args.get(clause) is not None:
             refuse(
                 query,
-                f"{names_of[clause]} of a recursive table is written in the query that reads it, after the WITH",
+                f"{names_of[clause]} of a recursive table is written in the query that reads it, after the "
+                "WITH",
             )
     check_parts(query, *_PLAIN)
     distinct = bool(query.args.get("distinct"))

@@ -1,6 +1,5 @@
 //! Values of expressions: a column, or one value for all rows; and their casts.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -103,12 +102,6 @@ pub(super) fn casted(
             let text: LargeStringArray = text.map(|text| text.map(written)).collect();
             plain(&(Arc::new(text) as ArrayRef))
         }
-        (from, to) if from.is_string() && is_timestamp(to) => {
-            let text = cast(array, &DataType::LargeUtf8)?;
-            let text = text.as_string::<i64>().iter();
-            let text: LargeStringArray = text.map(|text| text.map(with_seconds)).collect();
-            plain(&(Arc::new(text) as ArrayRef))
-        }
         _ => plain(array),
     }
 }
@@ -138,17 +131,6 @@ fn local(array: &ArrayRef, zone: &str) -> Result<ArrayRef, ArrowError> {
 
 fn is_timestamp(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..))
-}
-
-/// The text of a timestamp with its seconds, which Arrow wants: `2024-01-31 10:20` has none.
-fn with_seconds(text: &str) -> Cow<'_, str> {
-    let text = text.trim();
-    match text.get(16..) {
-        Some(zone) if text.as_bytes()[13] == b':' && !zone.starts_with(':') => {
-            Cow::Owned(format!("{}:00{zone}", &text[..16]))
-        }
-        _ => Cow::Borrowed(text),
-    }
 }
 
 /// A float as SQL writes it, of its text as Rust writes it.
@@ -185,24 +167,4 @@ fn rounded(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(
         floats.unary::<_, Float64Type>(f64::round_ties_even),
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_seconds;
-
-    #[test]
-    fn seconds_are_added_where_there_are_none() {
-        for (text, with) in [
-            ("2024-01-31 10:20", "2024-01-31 10:20:00"),
-            ("2024-01-31T10:20+02", "2024-01-31T10:20:00+02"),
-            (" 2024-01-31 10:20:30.5 ", "2024-01-31 10:20:30.5"),
-            ("2024-01-31", "2024-01-31"),
-            ("2024-01-31 10", "2024-01-31 10"),
-            ("tea at \u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}", "tea at \u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}"),
-            ("", ""),
-        ] {
-            assert_eq!(with_seconds(text), with);
-        }
-    }
 }
