@@ -113,11 +113,11 @@ def test_timestamps_may_have_no_seconds() -> None:
         "try_cast('2024-01-31 10:2' as timestamp) as e from t"
     )
     table = pa.table({"k": [1]})
-    connection = duck.connection()
+    connection = duckdb.connect()
     connection.register("t", table)
     first, second, *others = ps.sql(text, t=table).to_pylist()[0].values()
-    assert first == second == datetime(2024, 1, 31, 10, 20)
-    assert others == [datetime(2024, 1, 31, 10, 20, 30), datetime(2024, 1, 31), None]
+    assert first == second == dt.datetime(2024, 1, 31, 10, 20)
+    assert others == [dt.datetime(2024, 1, 31, 10, 20, 30), dt.datetime(2024, 1, 31), None]
     assert connection.sql(text).fetchall()[0][:4] == (first, second, *others[:2])
 
 
