@@ -121,7 +121,9 @@ def agree(values: list[str], expected: list[str]) -> bool:
 def run(path: Path, first: int | None = None) -> Found:
     """Runs a file, or so many of its queries."""
     connection = duck.connection()
-    passed, refused, wrong = 0, [], []
+    passed = 0
+    refused: list[tuple[int, str]] = []
+    wrong: list[tuple[int, str]] = []
     tables: dict[str, Any] | None = None
     for record in records(path):
         if record.kind == "statement":
