@@ -51,6 +51,24 @@ def test_tables_of_few_rows_are_joined_first(condition: str, order: list[str]) -
     assert [next(key for key in order if key in one) for one in found] == order
 
 
+def test_a_table_is_joined_by_the_key_by_which_it_is_arranged() -> None:
+    def orders(*queries: str) -> list[str]:
+        def main(worker: ps.Worker) -> list[str]:
+            with worker.dataflow() as scope:
+                tables = {name: scope.new_collection(schema=schema)[1] for name, schema in SCHEMAS.items()}
+                for query in queries:
+                    scope.sql(query, **tables).probe()
+            return re.findall(r"inner join on ([^:]*?)  +reads", str(scope.plan()), re.MULTILINE)
+
+        return ps.execute(main)[0]
+
+    few = f"{FROM} {ON} and items.kind = 'tea' and towns.name = 'Ulm'"
+    other = "select price from sales join items on sales.item = items.id"
+    first = "sales.item = items.id"
+    assert orders(few)[0] == "shops.town = towns.id"
+    assert orders(other, few)[:2] == [first, first]
+
+
 OF_EITHER = [
     "(towns.name = 'Ulm' and items.kind = 'tea' or towns.name = 'Bonn' and items.kind <> 'tea')",
     "(towns.name = 'Ulm' and price > 2 or items.kind = 'rye' and towns.name is null)",

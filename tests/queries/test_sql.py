@@ -160,6 +160,8 @@ QUERIES = [
     "select s from t where exists (select 1 from u where u.k = t.k and u.m <> t.n)",
     "select s from t where not exists (select 1 from u where u.m > t.n and u.k = t.k)",
     "select s from t where exists (select 1 from u where m > 2)",
+    "select s from t where exists (select 1 from u where u.k = t.k and (u.m <> t.n or t.n is null))",
+    "select s from t where not exists (select 1 from u where u.k = t.k and (u.m <> t.n or t.n is null))",
     "select s from t where exists (select distinct u.k from u where u.k = t.k order by u.m)",
     "select s from t where k not in (select k from u where k is not null) or k is null",
     "select s from t where (k, n) in (select k, m from u)",
