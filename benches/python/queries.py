@@ -57,12 +57,18 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+def kept(worker: Any) -> int:
+    """The bytes of the arrangements of this worker, as `LiveQuery.explain(sizes=True)` adds them up."""
+    said = worker._collector.data(worker._engine)
+    return sum(memory for one in said for _, _, memory, _ in one.get("kept", ()))
+
+
 def measure(numbers: list[int], scale: float, rounds: int) -> dict[str, Any]:
     """Runs queries over changing tables, in this process.
 
     Returns:
-        The seconds of loading, the median and the 99th percentile of a change of each share, and the bytes
-        that the process grew by.
+        The seconds of loading, the median and the 99th percentile of a change of each share, the bytes that
+        the process grew by, and the bytes of the arrangements.
     """
     import numpy as np
 
@@ -92,7 +98,7 @@ def measure(numbers: list[int], scale: float, rounds: int) -> dict[str, Any]:
             inputs[name].insert(table)
         settle(1)
         result["load"] = time.perf_counter() - begin
-        result["grown"] = resident() - before
+        result["grown"], result["kept"] = resident() - before, kept(worker)
         lines, at = given["lineitem"], 1
         # Each change replaces rows of the beginning, so no table of the rows by now is needed.
         left = drawn.permutation(lines.num_rows)
@@ -191,7 +197,9 @@ def main() -> None:
     imported = theirs["import"]["duckdb"]
     alone: dict[int, dict[str, Any]] = {}
     print(f"TPC-H at scale {options.scale:g}, medians of {options.rounds} changes")
-    print(f"{'query':>5} {'load':>8} {'memory':>9} {'0.001 %':>10} {'0.1 %':>10} {'DuckDB':>9} {'Polars':>9}")
+    titles = [("query", 5), ("load", 8), ("memory", 9), ("kept", 8), ("0.001 %", 10), ("0.1 %", 10)]
+    titles += [("DuckDB", 9), ("Polars", 9)]
+    print(" ".join(f"{title:>{width}}" for title, width in titles))
     for number in options.queries:
         ours = alone[number] = apart("ours", [number], options)
         peer = theirs[str(number)]
@@ -199,8 +207,8 @@ def main() -> None:
             f"{peer[name] * 1e3:7.1f}ms" if name in peer else f"{'-':>9}" for name in ("duckdb", "polars")
         ]
         print(
-            f"{number:5} {ours['load']:7.2f}s {ours['grown'] / 1e6:7.0f}MB {ours['0.001 %'][0] * 1e3:8.2f}ms "
-            f"{ours['0.1 %'][0] * 1e3:8.2f}ms {' '.join(shown)}",
+            f"{number:5} {ours['load']:7.2f}s {ours['grown'] / 1e6:7.0f}MB {ours['kept'] / 1e6:6.1f}MB "
+            f"{ours['0.001 %'][0] * 1e3:8.2f}ms {ours['0.1 %'][0] * 1e3:8.2f}ms {' '.join(shown)}",
             flush=True,
         )
         _leave(f"Q{number}", ours, peer, imported)
@@ -215,9 +223,11 @@ def main() -> None:
             mine, total = of(together), sum(map(of, alone.values()))
             print(f"  {label:20} {mine:9.3f}s {total:9.3f}s   {mine / total:.2f}")
             leave(SUBJECT, f"all queries at once: {label}", mine, "sum of each alone", total, aim=SHARED)
-        mine, total = together["grown"] / 1e6, sum(made["grown"] for made in alone.values()) / 1e6
-        print(f"  {'memory':20} {mine:7.0f}MB {total:8.0f}MB   {mine / total:.2f}")
-        leave(SUBJECT, "all queries at once: memory", mine, "sum of each alone", total, unit="MB", aim=SHARED)
+        for label, name in (("memory", "grown"), ("arrangements", "kept")):
+            mine, total = together[name] / 1e6, sum(made[name] for made in alone.values()) / 1e6
+            print(f"  {label:20} {mine:7.0f}MB {total:8.0f}MB   {mine / total:.2f}")
+            what = f"all queries at once: {label}"
+            leave(SUBJECT, what, mine, "sum of each alone", total, unit="MB", aim=SHARED)
 
 
 def _leave(query: str, ours: dict[str, Any], peer: dict[str, float], imported: float) -> None:
@@ -230,6 +240,7 @@ def _leave(query: str, ours: dict[str, Any], peer: dict[str, float], imported: f
         aim=LOAD,
     )
     leave(SUBJECT, f"{query}: memory", ours["grown"] / 1e6, unit="MB")
+    leave(SUBJECT, f"{query}: arrangements", ours["kept"] / 1e6, unit="MB")
     for label, aim in FASTER.items():
         for name, title in (("duckdb", "DuckDB's query"), ("polars", "Polars' query")):
             if name in peer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -162,3 +163,96 @@ def test_a_table_is_arranged_outside_of_the_loops_that_join_it() -> None:
     assert len(paths) == 6
     arranged = [step for step in steps if "arranged by key" in step]
     assert [" in Iterate " in step for step in arranged] == [True, False]  # the paths, and the table
+
+
+def test_a_filter_follows_the_join_where_all_rows_are_arranged_anyway() -> None:
+    def build(sales: ps.ColumnCollection, shops: ps.ColumnCollection) -> Any:
+        dear = sales.select("shop", "price", "day").filter((col("price") > 3) & (col("day") < 2))
+        renamed = sales.rename({"price": "cost"}).select("shop", "cost").filter(col("cost") != 4)
+        return [
+            dear.select("shop", "price").join(shops, "shop"),
+            renamed.join(shops.filter(col("city") > "C"), "shop"),
+            dear.join(shops.select("shop"), "shop", how="semi"),
+            renamed.join(shops.filter(col("city") > "C"), "shop", how="left"),
+            sales.join(shops, "shop"),
+        ]
+
+    steps, found = made(build)
+    # Of both tables by shop, and the keys of the sides of the left join and the semijoin.
+    assert count(steps, "arranged by key") == 2
+    dear, renamed, semi, left, everything = ([tuple(row.values())[:-1] for row in one[0][1]] for one in found)
+    assert dear == [(2, 4, "Bonn")]
+    assert sorted(renamed) == [(1, 3, "Ulm"), (1, 5, "Ulm")]
+    assert semi == [(2, 4, 1)]
+    assert sorted(left) == [(1, 3, "Ulm"), (1, 5, "Ulm")]
+    assert len(everything) == 3
+
+
+def test_a_filter_of_few_rows_and_one_that_no_other_join_makes_up_for_stay() -> None:
+    def arranged(*conditions: Any) -> int:
+        steps, _ = made(
+            lambda sales, shops: [
+                sales.join(shops, "shop")
+                if condition is None
+                else sales.filter(condition).join(shops, "shop")
+                for condition in conditions
+            ]
+        )
+        return count(steps, "arranged by key")
+
+    price = col("price")
+    assert arranged(price > 3) == 2
+    assert arranged(price > 3, price > 4) == 3
+    assert arranged(price > 3, None) == 2
+    for few in (price == 3, price.is_in([3, 4]), (price == 4) & (col("day") > 1)):
+        assert arranged(few, None) == 3
+    # The rows of a range of prices: where the other join reads no prices, these would be added to all rows.
+    between = (price > 3) & (price < 5)
+    assert arranged(between, None) == 2
+    steps, _ = made(
+        lambda sales, shops: [
+            sales.select("shop", "day").join(shops, "shop"),
+            sales.filter(between).select("shop", "day").join(shops, "shop"),
+        ]
+    )
+    assert count(steps, "arranged by key") == 3
+    steps, found = made(
+        lambda sales, shops: [
+            sales.select("shop", "day").join(shops, "shop"),
+            sales.filter(between).select("shop", "day").join(shops, "shop"),
+            sales.filter(price > 4).select("shop").join(shops, "shop"),
+        ]
+    )
+    assert count(steps, "arranged by key") == 2
+    assert [len(one[0][1]) for one in found] == [3, 1, 1]
+
+
+def test_filters_that_follow_joins_are_right_after_changes() -> None:
+    schema = pa.schema({"k": pa.int64(), "v": pa.int64(), "w": pa.int64()})
+
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow() as scope:
+            handles, (a, b) = zip(*(scope.new_collection(schema=schema) for _ in range(2)), strict=True)
+            some = a.filter(col("v") > 1).join(b.filter(col("w") > 1), "k", suffix="_b")
+            plain = a.join(b, "k", suffix="_b").filter((col("v") > 1) & (col("w_b") > 1))
+            wrong = some.concat(plain.negate()).consolidate().capture()
+            right = some.capture()
+        draw = random.Random(1)
+        there: list[list[Any]] = [[], []]
+        for time in range(30):
+            for handle, rows in zip(handles, there, strict=True):
+                if rows and draw.random() < 0.5:
+                    handle.remove(pa.Table.from_pylist([rows.pop()], schema=schema))
+                rows.append({name: draw.choice([None, 1, 2, 3]) for name in schema.names})
+                handle.insert(pa.Table.from_pylist(rows[-1:], schema=schema))
+                handle.advance_to(time + 1)
+            worker.step()
+        for handle in handles:
+            handle.close()
+        worker.run()
+        return wrong.extract(), right.extract()
+
+    for workers in (1, 2):
+        found = ps.execute(main, workers=workers)
+        assert all(wrong == [] for wrong, _ in found)
+        assert any(right for _, right in found)

@@ -70,7 +70,10 @@ U = pa.table({"k": [1], "m": [2]})
         ("select k, sum(n) from t group by rollup (k)", "ROLLUP .* is not covered"),
         ("select distinct on (k) k, n from t", "DISTINCT ON is not covered"),
         ("select n from t where n > any (select m from u)", "ANY and ALL are not covered"),
-        ("select reverse(s) from t", r"line 1, column 8: REVERSE\(.*\) is not covered"),
+        (
+            "select reverse(s) from t",
+            r"line 1, column 8: REVERSE\(.*\) is not covered \(REVERSE\): .* by with_columns of a stream",
+        ),
         ("select s like 'a' escape 'b' from t", "is not covered"),
         ("select n + s from t", "has no meaning for types"),
         ("select k as a, n as a from t", "two columns are called 'a'"),
@@ -165,7 +168,22 @@ U = pa.table({"k": [1], "m": [2]})
             "select n from ((select k from u) as x join t on t.k = x.k) left join u on u.m = x.k",
             "JOINS is not covered in",
         ),
-        ("(select k from t order by k limit 4) limit 2", "LIMIT without ORDER BY"),
+        (
+            "(select k from t order by k limit 4) limit 2",
+            "column .*: ORDER BY inside of the parentheses is not the order outside of them: write it",
+        ),
+        (
+            (
+                "with recursive r(x) as (select k from t union select x + 1 from r where x < 3 order by 1) "
+                "select * from r"
+            ),
+            "column .*: ORDER BY of a recursive table is written in the query that reads it, after the WITH",
+        ),
+        (
+            "select distinct k from t order by n",
+            "line 1, column 35: SELECT DISTINCT is ordered by columns that it selects: select this one, too",
+        ),
+        ("select trim(both 'x' from s) from t", "trim takes spaces from both ends: take others away before"),
         ("(select k from t) limit 2", "LIMIT without ORDER BY"),
         (
             "select t.k from t join u on t.k = u.k order by k + 1",

@@ -106,6 +106,21 @@ def test_nanoseconds_are_not_cut_beside_other_units() -> None:
     assert late.to_pylist() == [{"n": 1}]
 
 
+def test_timestamps_may_have_no_seconds() -> None:
+    text = (
+        "select timestamp '2024-01-31 10:20' as a, cast('2024-01-31T10:20' as timestamp) as b, "
+        "timestamp '2024-01-31 10:20:30' as c, timestamp '2024-01-31' as d, "
+        "try_cast('2024-01-31 10:2' as timestamp) as e from t"
+    )
+    table = pa.table({"k": [1]})
+    connection = duckdb.connect()
+    connection.register("t", table)
+    first, second, *others = ps.sql(text, t=table).to_pylist()[0].values()
+    assert first == second == dt.datetime(2024, 1, 31, 10, 20)
+    assert others == [dt.datetime(2024, 1, 31, 10, 20, 30), dt.datetime(2024, 1, 31), None]
+    assert connection.sql(text).fetchall()[0][:4] == (first, second, *others[:2])
+
+
 def test_names_that_begin_with_the_sign_of_made_columns_are_kept() -> None:
     table = pa.table({"a": [1, 5], "b": [2, 3]})
     query = 'select a as "#order0", b as "##order1" from t order by a + b desc, b limit 1'

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pointstamp.lowering.scope import BuildingScope
     from pointstamp.plan.node import Form, Node, Output
 
-__all__ = ["KeyedRows", "Side", "keyed"]
+__all__ = ["KeyedRows", "Side", "is_keyed", "keyed"]
 
 
 class _Source(NamedTuple):
@@ -70,6 +70,34 @@ def _source_of(scope: BuildingScope, output: Output) -> _Source:
     return _Source(scope, output, places, entered, passed)
 
 
+class _Whole(NamedTuple):
+    """The collection of which filters keep some rows.
+
+    Attributes:
+        at: Its place in `Plan.keyed`, for pairs by the same key.
+        filters: The nodes of the filters, in their order.
+        places: The index in it of each column of the filtered rows.
+    """
+
+    at: Any
+    filters: list[Node]
+    places: list[int]
+
+
+def _whole_of(alike: Alike, source: _Source, key: tuple[int, ...], *, nulls_equal: bool) -> _Whole | None:
+    """The collection of which a filter keeps some rows; None where it is no filter."""
+    filters: list[Node] = []
+    output = source.output
+    while output.node.kind is collections.FILTER_COLUMNS:
+        filters.insert(0, output.node)
+        output = output.node.inputs[0].output
+    whole = _source_of(source.scope, output)
+    if not filters or whole.entered:
+        return None
+    at = alike.of(whole.output), tuple(whole.places[place] for place in key), nulls_equal
+    return _Whole(at, filters, whole.places)
+
+
 def _chosen(node: Node) -> list[int] | None:
     """The index of each column that a node chooses; None where it computes one."""
     before = node.inputs[0].output.schema
@@ -87,12 +115,28 @@ class KeyedRows:
     """The rows of a collection as pairs of a key and of the columns that readers ask for.
 
     Rows with a null in the key are left out, unless nulls are equal.
+
+    Attributes:
+        node: The node of the pairs; None before the first reader.
+        values: The indices of the columns in the values.
+        whole: The collection that the rows are filtered from.
+        passed: Nodes between the filters and the pairs.
     """
 
-    __slots__ = ("_entered", "_key", "_keys", "_name", "_node", "_rows", "_scope", "_values")
+    __slots__ = ("_entered", "_key", "_keys", "_name", "_rows", "_scope", "node", "passed", "values", "whole")
 
-    def __init__(self, source: _Source, key: tuple[int, ...], name: str | None, *, nulls_equal: bool) -> None:
+    def __init__(
+        self,
+        source: _Source,
+        key: tuple[int, ...],
+        name: str | None,
+        whole: _Whole | None,
+        *,
+        nulls_equal: bool,
+    ) -> None:
         self._scope, self._name, self._rows = source.scope, name, source.output
+        self.whole = whole
+        self.passed: list[Node] = []
         schema = source.output.schema
         assert schema is not None
         nulls = [record[place].is_null() for place in key if schema.to_pyarrow().field(place).nullable]
@@ -107,24 +151,25 @@ class KeyedRows:
                 name=part,
                 condition=condition,
             )
+            self.passed.append(self._rows.node)
         parts = tuple(record[place] for place in key)
         self._key: Any = parts[0] if len(parts) == 1 else parts or None
-        self._values: list[int] = []
-        self._node: Node | None = None
+        self.values: list[int] = []
+        self.node: Node | None = None
         self._keys: tuple[Output, Form] | None = None
         self._entered: dict[tuple[Output, tuple[BuildingScope, ...]], Output] = {}
 
     def pairs(self, columns: Sequence[int], entered: Sequence[BuildingScope]) -> tuple[Output, list[int]]:
         """The pairs, where they have entered scopes, and the index of each of some columns in the values."""
-        self._values += [column for column in dict.fromkeys(columns) if column not in self._values]
-        fields = self._key, tuple(record[column] for column in self._values)
-        if self._node is None:
+        self.values += [column for column in dict.fromkeys(columns) if column not in self.values]
+        fields = self._key, tuple(record[column] for column in self.values)
+        if self.node is None:
             name = named_part(self._name, "map")
-            self._node = one(self._scope, collections.PROJECT, self._rows, name=name, fields=fields).node
-            self._scope._building.plan.alike.alone(self._node.output)
-        assert self._node.arguments is not None
-        self._node.arguments["fields"] = fields
-        return self._brought_in(self._node.output, entered), [self._values.index(one) for one in columns]
+            self.node = one(self._scope, collections.PROJECT, self._rows, name=name, fields=fields).node
+            self._scope._building.plan.alike.alone(self.node.output)
+        assert self.node.arguments is not None
+        self.node.arguments["fields"] = fields
+        return self._brought_in(self.node.output, entered), [self.values.index(one) for one in columns]
 
     def keys(self, entered: Sequence[BuildingScope]) -> tuple[Output, Form]:
         """Each key, once, where the rows have entered some scopes."""
@@ -193,6 +238,26 @@ def keyed(
     found = plan.keyed.get(at)
     if found is None:
         source = source._replace(output=at[0])
-        found = plan.keyed[at] = KeyedRows(source, places, name, nulls_equal=nulls_equal)
+        whole = _whole_of(plan.alike, source, places, nulls_equal=nulls_equal)
+        found = plan.keyed[at] = KeyedRows(source, places, name, whole, nulls_equal=nulls_equal)
     plan.passed_over.update(source.passed)
     return Side(found, [source.places[index] for index in rest], source.entered)
+
+
+def is_keyed(scope: BuildingScope, output: Output, key: Sequence[int]) -> bool:
+    """Whether a join reads the rows of a collection, or all that they are filtered from, by a key already.
+
+    Args:
+        scope: The scope of the collection.
+        output: The collection, of columns.
+        key: The indices of the key's columns.
+    """
+    plan = scope._building.plan
+    if plan.alike is None:
+        return False
+    source = _source_of(scope, output)
+    places = tuple(source.places[index] for index in key)
+    if (plan.alike.of(source.output), places, False) in plan.keyed:
+        return True
+    whole = _whole_of(plan.alike, source, places, nulls_equal=False)
+    return whole is not None and whole.at in plan.keyed

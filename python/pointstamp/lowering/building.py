@@ -188,10 +188,12 @@ class Building:
         self._chains = passes.chains(nodes)
         self._instead = passes.left_out(nodes)
         if any(node.kind.family == "collections" for node in nodes):
-            from pointstamp.lowering.sharing import shared, unread  # only where collections are
+            from pointstamp.lowering.late_filters import late_filters  # only where collections are
+            from pointstamp.lowering.sharing import shared, unread
 
-            self._instead |= shared(nodes)
-            self._instead |= unread(nodes, self.plan.passed_over, self._instead)
+            nodes, moved, passed_over = late_filters(self.plan)
+            self._instead |= shared(nodes, moved)
+            self._instead |= unread(nodes, self.plan.passed_over | passed_over, self._instead)
         self._wanted = passes.wanted(nodes, self._chains, self._instead)
         try:
             for node in nodes:

@@ -45,18 +45,24 @@ class _NoData(Exception):
     """An argument is no data, so that its node is like no other."""
 
 
-def shared(nodes: Sequence[Node]) -> dict[Output, Output]:
+def shared(nodes: Sequence[Node], instead: Mapping[Output, Output]) -> dict[Output, Output]:
     """Finds the nodes of collections that compute what an earlier node does.
 
     Args:
         nodes: The nodes, each after its inputs.
+        instead: The outputs that are read instead of others, whose nodes are left out already.
 
     Returns:
-        For the output of each such node, the output that is read instead.
+        For the output of each node that is left out, the output that is read instead.
     """
     alike = Alike()
+    replaced = {output: other for other, output in instead.items()}
     for node in nodes:
+        if node.outputs and node.output in instead:
+            continue
         alike.note(node)
+        if replaced and node.outputs and node.output in replaced:
+            alike.first[replaced[node.output]] = alike.first.get(node.output, node.output)
     return {
         output: same
         for output, same in alike.first.items()

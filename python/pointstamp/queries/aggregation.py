@@ -271,13 +271,13 @@ def _part(node: exp.Expr, relation: Relation, values: dict[str, Expr], scalars: 
         part.made[name] = aggregate
         return col(name)
 
-    if isinstance(node, (exp.Count, exp.CountIf)):
-        if isinstance(node, exp.CountIf):
-            part.result = add(value(case((scalars.of(of), 1))).count())
-        else:
-            everything = of is None or isinstance(of, (exp.Star, exp.Literal))
-            counted = value(lit(1) if everything else scalars.of(of))
-            part.result = add(counted.distinct_count() if distinct else counted.count())
+    if isinstance(node, exp.Count):
+        everything = of is None or isinstance(of, (exp.Star, exp.Literal))
+        counted = value(lit(1) if everything else scalars.of(of))
+        part.result = add(counted.distinct_count() if distinct else counted.count())
+        return part
+    if isinstance(node, exp.CountIf):
+        part.result = add(value(case((scalars.of(of), 1), default=0)).sum())  # null of no row
         return part
     kind = _KINDS.get(type(node).__name__)
     if kind is None:
@@ -314,7 +314,7 @@ def empty_value(node: exp.Expr) -> exp.Expr:
 
     def replaced(part: exp.Expr) -> exp.Expr:
         of = part.this if isinstance(part, exp.Filter) else part
-        if isinstance(of, (exp.Count, exp.CountIf)):
+        if isinstance(of, exp.Count):
             return exp.Literal.number(0)
         if isinstance(part, (exp.AggFunc, exp.Filter)):
             return exp.Null()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-__all__ = ["conjuncts", "free_columns", "has_subquery", "sources_of", "tables_of"]
+__all__ = ["conjuncts", "free_columns", "has_subquery", "implied", "is_of_few", "sources_of", "tables_of"]
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
@@ -35,6 +35,43 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     return [condition]
 
 
+def implied(condition: exp.Expr) -> list[exp.Expr]:
+    """The conditions on one table each that hold wherever an OR of several tables does.
+
+    Where each alternative has parts on a table, one of these parts is true: ``(a.k = 1 and b.k = 2) or
+    (a.k = 3 and b.n > c.n)`` implies ``a.k = 1 or a.k = 3``.
+    """
+    from sqlglot import exp
+
+    is_or = isinstance(condition.unnest(), exp.Or)
+    if not is_or or has_subquery(condition) or len(tables_of(condition)) < 2:
+        return []
+    by_table: list[dict[str, list[exp.Expr]]] = []
+    for alternative in _alternatives(condition):
+        parts: dict[str, list[exp.Expr]] = {}
+        for part in conjuncts(alternative):
+            read = tables_of(part)
+            if len(read) == 1:
+                parts.setdefault(read.pop(), []).append(part)
+        by_table.append(parts)
+    tables = [table for table in by_table[0] if all(table in parts for parts in by_table)]
+    return [_any_of([parts[table] for parts in by_table], condition) for table in tables]
+
+
+def is_of_few(condition: exp.Expr) -> bool:
+    """Whether a condition on one table is likely to hold for few rows: a value equals constants."""
+    from sqlglot import exp
+
+    condition = condition.unnest()
+    if isinstance(condition, exp.Or):
+        return all(is_of_few(one) for one in _alternatives(condition))
+    if isinstance(condition, exp.And):
+        return any(is_of_few(one) for one in conjuncts(condition))
+    if isinstance(condition, exp.EQ):
+        return not (tables_of(condition.this) and tables_of(condition.expression))
+    return isinstance(condition, exp.In) and not any(tables_of(one) for one in condition.expressions)
+
+
 def _alternatives(condition: exp.Expr) -> list[exp.Expr]:
     from sqlglot import exp
 
@@ -45,7 +82,6 @@ def _alternatives(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _factored(condition: exp.Expr) -> list[exp.Expr]:
-    from sqlglot import exp
 
     parts = [{key_of(part): part for part in conjuncts(one)} for one in _alternatives(condition)]
     common = [key for key in parts[0] if all(key in other for other in parts[1:])]
@@ -55,10 +91,17 @@ def _factored(condition: exp.Expr) -> list[exp.Expr]:
     rest = [[part for key, part in one.items() if key not in common] for one in parts]
     if not all(rest):
         return shared
-    alternatives = [exp.and_(*(part.copy() for part in one)) for one in rest]
-    joined = reduce(lambda a, b: exp.Or(this=exp.paren(a), expression=exp.paren(b)), alternatives)
-    joined.parent = condition.parent  # for the place in the text
-    return [*shared, joined]
+    return [*shared, _any_of(rest, condition)]
+
+
+def _any_of(alternatives: list[list[exp.Expr]], at: exp.Expr) -> exp.Expr:
+    """The OR of alternatives whose parts are all true, at the place of a condition in the text."""
+    from sqlglot import exp
+
+    made = [exp.and_(*(part.copy() for part in one)) for one in alternatives]
+    joined = reduce(lambda a, b: exp.Or(this=exp.paren(a), expression=exp.paren(b)), made)
+    joined.parent = at.parent
+    return joined
 
 
 def sources_of(select: exp.Expr) -> list[exp.Expr]:

@@ -31,11 +31,19 @@ __all__ = ["Subqueries"]
 
 
 class _Result(NamedTuple):
-    """A lowered subquery: its rows, the columns that are joined with those around, and its own columns."""
+    """A lowered subquery.
+
+    Attributes:
+        relation: Its rows.
+        pairs: The columns that are joined with those around.
+        names: Its own columns.
+        has_nulls: Whether the columns that are joined may be null.
+    """
 
     relation: Relation
     pairs: list[tuple[Expr, Expr]]
     names: list[str]
+    has_nulls: bool
 
 
 class Subqueries:
@@ -97,7 +105,7 @@ class Subqueries:
         scalars = self.scalars()
         made = self._block.lower_inside(query, self.relation, scalars)
         pairs = [(scalars.of(free), col(name)) for name, free in made.correlation.items()]
-        return _Result(made.relation, pairs, made.names)
+        return _Result(made.relation, pairs, made.names, made.has_nulls)
 
     def _rows_of(self, query: exp.Expr) -> _Result:
         """The rows of a subquery of EXISTS or IN."""
@@ -119,7 +127,7 @@ class Subqueries:
             there = col("#rows") > 0 if how == "semi" else col("#rows") == 0
             self.relation = self.relation.times(rows).where(there).only(names)
             return
-        self.relation = self.relation.join(result.relation, pairs, how=how, nulls_equal=True)
+        self.relation = self.relation.join(result.relation, pairs, how=how, nulls_equal=result.has_nulls)
 
     def _flag_of(self, result: _Result) -> str:
         """Adds a column that says whether a row has a match in a result."""
@@ -159,9 +167,8 @@ class Subqueries:
         known = Relation(_without_nulls(result.relation, found).rows)
         pairs = [*result.pairs, *zip(wanted, found, strict=True)]
         if how == "semi":
-            there = _any_null(wanted)
-            rows = self.relation.where(~there)
-            self.relation = rows.join(known, pairs, how="semi", nulls_equal=True)
+            rows = self.relation.where(~_any_null(wanted)) if result.has_nulls else self.relation
+            self.relation = rows.join(known, pairs, how="semi", nulls_equal=result.has_nulls)
             return
         if len(wanted) > 1:
             refuse(node, "NOT IN of several columns is not covered: write NOT EXISTS")
@@ -200,7 +207,7 @@ class Subqueries:
         pairs = [*result.pairs, (value, found[0])]
         known = _without_nulls(result.relation, found)
         names = self.relation.names
-        flag = self._flag_of(_Result(known, pairs, []))
+        flag = self._flag_of(_Result(known, pairs, [], result.has_nulls))
         # A null that is looked for equals no value, but the join takes nulls as equal.
         matched = col(flag) & ~value.is_null()
         rows, (everything, values) = self._with_counts(self.relation, result, counts)

@@ -17,6 +17,7 @@ from pointstamp.queries.conditions import (
     conjuncts,
     free_columns,
     has_subquery,
+    implied,
     sources_of,
     tables_of,
 )
@@ -31,7 +32,7 @@ from pointstamp.queries.scalars import Scalars
 from pointstamp.queries.windows import first_rows, push_row_numbers, windowed, windows_in, write_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
     from sqlglot import exp
@@ -70,6 +71,7 @@ class _Made(NamedTuple):
         correlation: Columns of the query around, by the names of those that hold their values.
         order: The order of the query.
         hidden: Columns that are there for the order alone.
+        has_nulls: Whether columns that hold values of the query around may be null.
     """
 
     relation: Relation
@@ -77,6 +79,7 @@ class _Made(NamedTuple):
     correlation: dict[str, exp.Column]
     order: list[Ordered]
     hidden: list[str]
+    has_nulls: bool = False
 
 
 def lowered(query: str, tables: Mapping[str, ColumnCollection]) -> Query:
@@ -180,13 +183,14 @@ class Block:
         around: The query around it.
     """
 
-    __slots__ = ("_aliases", "_around", "_correlation", "_is_grouped", "_node", "_tables")
+    __slots__ = ("_aliases", "_around", "_correlation", "_has_nulls", "_is_grouped", "_node", "_tables")
 
     def __init__(self, node: exp.Select, tables: Mapping[str, Table], around: _Around | None) -> None:
         self._node, self._tables, self._around = node, tables, around
         self._aliases = aliases_of(node)
         self._correlation: dict[str, exp.Column] = {}
         self._is_grouped = False
+        self._has_nulls = False
 
     def column(self, node: exp.Column) -> str:
         """The name of the column of the rows that a column of the query is."""
@@ -254,6 +258,7 @@ class Block:
         conditions = conjuncts(None if where is None else where.this)
         with_subqueries = [one for one in conditions if has_subquery(one)]
         conditions = [one for one in conditions if not has_subquery(one)]
+        conditions += [part for one in conditions for part in implied(one)]
         scalars = Scalars(self.column, {})
         bound, outer = self._correlated(conditions)
         sources = sources_of(node)
@@ -264,7 +269,8 @@ class Block:
                 push_row_numbers(source.this if isinstance(source, exp.Join) else source, conditions)
         first = [one for one in with_subqueries if self._is_of_one_table(one, sources)]
         with_subqueries = [one for one in with_subqueries if one not in first]
-        relation = self._from(sources, conditions, outer, scalars, first)
+        later = [*with_subqueries, *(value for _, value in bound.values())]
+        relation = self._from(sources, conditions, outer, scalars, first, self._read_by(later, outer))
         for condition in conditions:
             relation = relation.where(scalars.of(condition))
         for name, (free, value) in bound.items():
@@ -276,6 +282,23 @@ class Block:
         for condition in with_subqueries:
             subqueries.where(condition)
         return subqueries.relation
+
+    def _columns_of(self, parts: Iterable[exp.Expr]) -> set[str]:
+        """The columns of the rows that parts of the query read, also in queries inside of them."""
+        from sqlglot import exp
+
+        return {self.column(column) for part in parts for column in part.find_all(exp.Column) if column.table}
+
+    def _read_by(self, conditions: list[exp.Expr], outer: Unit | None) -> set[str]:
+        """The columns that the parts behind FROM read, and some conditions.
+
+        Columns with values of the query around are read, too.
+        """
+        node = self._node
+        names = ("group", "having", "order", "qualify", "distinct")
+        parts = [*node.expressions, *(node.args[name] for name in names if node.args.get(name)), *conditions]
+        parts += node.args.get("windows") or []
+        return self._columns_of(parts) | set([] if outer is None else outer.relation.names)
 
     def _is_of_one_table(self, condition: exp.Expr, sources: list[exp.Expr]) -> bool:
         """Whether a condition keeps the rows of one table that are in a set, which depends on no row.
@@ -332,6 +355,7 @@ class Block:
             for condition in taken:
                 conditions.remove(condition)
             return bound, None
+        self._has_nulls = True
         names = {self.column(one): around.scalars.of(one) for one in free}
         values = Relation(around.relation.rows.select(**names).distinct())
         return {}, Unit(values, {one.table for one in free}, self._node)
@@ -343,15 +367,23 @@ class Block:
         outer: Unit | None,
         scalars: Scalars,
         first_of_all: list[exp.Expr],
+        read: set[str],
     ) -> Relation:
         """Joins what is in FROM, and applies the conditions that it can, which it removes from the list.
 
-        Conditions that come first of all are of one table each, and stay in their list.
+        Conditions that come first of all are of one table each, and stay in their list. Of the columns, those
+        that later parts of the query read are kept.
         """
         first, joins = sources[0], cast("list[exp.Join]", sources[1:])
         missing = self._nullable(first, joins)
         late = [one for one in conditions if missing and (tables_of(one) & missing or not tables_of(one))]
         early = [one for one in conditions if one not in late]
+        of_joins = [join.args["on"] for join in joins if join.args.get("on") is not None] if missing else []
+        kept = read | self._columns_of([*late, *of_joins])
+
+        def needed(conditions: list[exp.Expr]) -> set[str]:
+            return kept | self._columns_of(conditions)
+
         pending = [self._reduced(self._unit(first), first_of_all, early, scalars)]
         # JOIN binds stronger than a comma. `begin` is the first table behind the last comma; `lateral` is
         # whether an ON of a join behind it reads other tables.
@@ -383,7 +415,7 @@ class Block:
             if join.side in {"LEFT", "RIGHT", "FULL"}:
                 if lateral:
                     begin = 0  # a left join keeps all rows before it, so more of them may be joined first
-                left = together(pending[begin:], early, scalars)
+                left = together(pending[begin:], early, scalars, needed)
                 pending[begin:] = [self._outer(left, unit, on, join, scalars)]
             else:
                 # A condition of no table is applied to a table of this join, and not to any table of FROM.
@@ -393,7 +425,7 @@ class Block:
                 pending[begin] = filtered(pending[begin], constant, scalars)
         if outer is not None:
             pending.append(outer)
-        made = together(pending, early, scalars)
+        made = together(pending, early, scalars, needed)
         made = filtered(made, late, scalars)
         conditions[:] = [*early, *late]
         return made.relation
@@ -487,6 +519,10 @@ class Block:
 
     # ------------------------------------------------------------ groups, columns and order
 
+    def _is_ordered_in_vain(self) -> bool:
+        """Whether the order of the rows decides nothing: they are those of a subquery, all of them."""
+        return self._around is not None and not any(self._node.args.get(one) for one in ("limit", "offset"))
+
     def _windowed(
         self, subqueries: Subqueries, windows: list[exp.Window], conditions: list[exp.Expr]
     ) -> None:
@@ -542,8 +578,12 @@ class Block:
             if column is None and value.name in names and not _table(value):
                 column = value.name
             if column is None:
+                if distinct is not None and not self._is_ordered_in_vain():
+                    refuse(
+                        ordered, "SELECT DISTINCT is ordered by columns that it selects: select this one, too"
+                    )
                 if distinct is not None:
-                    refuse(ordered, "of distinct rows the order is by selected columns")
+                    continue
                 subqueries.attach(value)
                 column = fresh("order")
                 columns[column] = subqueries.scalars().of(value)
@@ -556,7 +596,7 @@ class Block:
         if self._correlation or self._around is not None:
             relation = relation.only([*correlation, *names])
             hidden, order = [], []
-        return _Made(relation, names, dict(self._correlation), order, hidden)
+        return _Made(relation, names, dict(self._correlation), order, hidden, self._has_nulls)
 
 
 def _is_comma(join: exp.Join) -> bool:

@@ -66,6 +66,7 @@ def parsed(query: str, tables: Mapping[str, pa.Schema]) -> tuple[exp.Expr, list[
     written = [column.alias_or_name for column in tree.selects]
     written = [] if "*" in written else written
     _move_clauses_inside(tree)
+    _name_values(tree)
     schema: dict[str, object] = {
         name.lower(): {column.name.lower(): _sql_type(column.type) for column in columns}
         for name, columns in tables.items()
@@ -104,6 +105,13 @@ def _move_clauses_inside(tree: exp.Expr) -> None:
         if not clauses:
             continue
         cut = query.args.get("limit") or query.args.get("offset")
+        limit = clauses.get("limit") or clauses.get("offset")
+        if cut and limit and "order" not in clauses:
+            refuse(
+                limit,
+                "ORDER BY inside of the parentheses is not the order outside of them: write it behind the "
+                "parentheses, too",
+            )
         if cut or ("with_" in clauses and query.args.get("with_")):
             source = exp.From(this=exp.Subquery(this=query))
             query = exp.Select(expressions=[exp.Star()], from_=source)
@@ -111,6 +119,19 @@ def _move_clauses_inside(tree: exp.Expr) -> None:
             node.set(name, None)
             query.set(name, clause)
         node.set("this", query)
+
+
+def _name_values(tree: exp.Expr) -> None:
+    """Makes selected subqueries expressions like others, which ORDER BY and GROUP BY may name by number."""
+    from sqlglot import exp
+
+    for select in tree.find_all(exp.Select):
+        for value in [*select.expressions]:
+            if isinstance(value, exp.Subquery):
+                alias = value.alias
+                value.set("alias", None)
+                made = exp.Paren(this=value.copy())
+                value.replace(exp.alias_(made, alias, quoted=True) if alias else made)
 
 
 def _write_out_order(tree: exp.Expr, schema: Mapping[str, object]) -> None:

@@ -129,9 +129,14 @@ def _parts(cte: exp.CTE, names: set[str]) -> _Parts:
                 cte, f"recursive table {cte.alias!r} is a UNION of its first rows and a query that reads it"
             )
         return _Parts(cte, [], [query], distinct=False)
-    for clause in ("order", "limit", "offset"):
+    names_of = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
+    for clause in names_of:
         if query.args.get(clause) is not None:
-            refuse(query, f"{clause.upper()} of a recursive table is written after the WITH, of its result")
+            refuse(
+                query,
+                f"{names_of[clause]} of a recursive table is written in the query that reads it, after the "
+                "WITH",
+            )
     check_parts(query, *_PLAIN)
     distinct = bool(query.args.get("distinct"))
     if not distinct and len(names) > 1:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from pointstamp import _core
+from pointstamp.api.keyed_rows import is_keyed
 from pointstamp.errors import GraphError
 from pointstamp.expr.expressions import col, lit
 from pointstamp.expr.functions import coalesce
@@ -79,6 +80,14 @@ class Relation:
     def having(self, **columns: Any) -> Relation:
         """The rows with further columns."""
         return Relation(self.rows.with_columns(**columns), single=self.single)
+
+    def is_keyed(self, key: Iterable[Expr]) -> bool:
+        """Whether a join reads these rows, or all that they are filtered from, by some columns already."""
+        columns = [expr._column for expr in key]
+        if any(column is None for column in columns):
+            return False
+        at = [self.names.index(column) for column in columns if column is not None]
+        return is_keyed(self.rows.scope, self.rows._output, at)
 
     def only(self, names: Iterable[str]) -> Relation:
         """The rows with some of the columns."""

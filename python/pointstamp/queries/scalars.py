@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,9 @@ _UNITS = {
     "SECOND": (0, 0, 1_000_000),
 }
 """Months, days and microseconds of units of time."""
+
+_WITHOUT_SECONDS = re.compile(r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?![:\d])")
+"""A timestamp without seconds, as SQL allows it."""
 
 _PARTS = {
     "DOW": "dayofweek",
@@ -87,8 +91,9 @@ class Scalars:
         name = node.sql_name() if isinstance(node, exp.Func) else type(node).__name__
         return refuse(
             node,
-            f"{node.sql(DIALECT)} is not covered ({name}): compute it in a column, by with_columns of the "
-            "collection, and name the column here",
+            f"{node.sql(DIALECT)} is not covered ({name}): the page on SQL lists the functions; compute "
+            "others before the rows become a collection, by with_columns of a stream, and name the column "
+            "here",
         )
 
 
@@ -118,9 +123,14 @@ def _literal(_: Scalars, node: Any) -> Any:
 
 
 def _cast(self: Scalars, node: Any, *, attempt: bool = False) -> Any:
+    import pyarrow as pa
+
     kind = arrow_type(node.to)
     function = "try_cast" if attempt else "cast"
-    return _core.call_expr(function, _core.expr_type(kind), [self.of(node.this)])
+    of = self.of(node.this)
+    if pa.types.is_timestamp(kind) and node.this.key == "literal" and node.this.is_string:
+        of = _core.literal_expr(_WITHOUT_SECONDS.sub(r"\g<0>:00", node.this.name))
+    return _core.call_expr(function, _core.expr_type(kind), [of])
 
 
 def arrow_type(node: Any) -> Any:
@@ -348,7 +358,7 @@ def _round(self: Scalars, node: Any) -> Any:
 
 def _trim(self: Scalars, node: Any) -> Any:
     if node.args.get("expression") is not None:
-        refuse(node, "trim takes spaces from both ends: use regexp in a column of its own for others")
+        refuse(node, "trim takes spaces from both ends: take others away before the rows become a collection")
     return self.of(node.this).trim()
 
 
@@ -459,6 +469,7 @@ _PARTS_OF: dict[str, tuple[str, ...]] = {
     "Greatest": ("ignore_nulls",),
     "Least": ("ignore_nulls",),
     "Div": ("typed", "safe"),
+    "Trim": ("position",),
     "Window": ("partition_by", "order", "spec", "over", "alias", "first"),
 }
 """The parts that nodes have besides their operands."""
