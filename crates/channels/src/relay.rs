@@ -93,6 +93,8 @@ impl Place {
 /// The messages of one channel that wait in a relay.
 #[derive(Clone, Debug)]
 pub struct RelayPot<T> {
+    /// Whether there are other relays.
+    relays: bool,
     /// Of the group, for the other relays.
     group: Option<Sum<T>>,
     /// Of all processes, for the members.
@@ -102,9 +104,10 @@ pub struct RelayPot<T> {
 }
 
 impl<T: Combine> RelayPot<T> {
-    /// An empty pot of a relay for so many members.
-    pub fn new(members: usize) -> Self {
+    /// An empty pot of a relay for so many members, among other relays or not.
+    pub fn new(members: usize, relays: bool) -> Self {
         RelayPot {
+            relays,
             group: None,
             all: None,
             own: vec![None; members],
@@ -113,12 +116,15 @@ impl<T: Combine> RelayPot<T> {
 
     /// Adds progress of the group: of a member, or of the relay's own process.
     pub fn add_of_group(&mut self, member: Option<usize>, sum: &Sum<T>) {
-        sum.add_to(&mut self.group);
-        if !self.own.is_empty() {
-            sum.add_to(&mut self.all);
+        if self.relays {
+            sum.add_to(&mut self.group);
         }
-        if let Some(member) = member {
-            sum.add_to(&mut self.own[member]);
+        // Nothing waits for a member that is alone with its relay.
+        if self.own.len() > usize::from(member.is_some()) {
+            sum.add_to(&mut self.all);
+            if let Some(member) = member {
+                sum.add_to(&mut self.own[member]);
+            }
         }
     }
 
@@ -246,6 +252,8 @@ pub(crate) trait Relay: Send {
 pub(crate) struct Relaying<T> {
     place: Place,
     pots: BTreeMap<ChannelId, RelayPot<T>>,
+    /// Whether there are other relays.
+    has_relays: bool,
     /// What is for the other relays waits for the processes of the group.
     to_relays: Stage,
     /// What is for the members waits for these, and for the other relays.
@@ -259,6 +267,7 @@ impl<T: Combine + Send> Relaying<T> {
         let relays = place.relays().count();
         Relaying {
             pots: BTreeMap::new(),
+            has_relays: relays > 0,
             to_relays: Stage::new(group),
             to_members: Stage::new(group + relays),
             place,
@@ -347,11 +356,13 @@ impl<T: Combine + Send> Relay for Relaying<T> {
         let message = T::decode(body)?;
         let sum = Sum { count, message };
         let pot = self.pots.entry(id);
-        let pot = pot.or_insert_with(|| RelayPot::new(members.len()));
+        let pot = pot.or_insert_with(|| RelayPot::new(members.len(), self.has_relays));
         if of_group {
             let slot = from - self.place.process;
             pot.add_of_group(slot.checked_sub(1), &sum);
-            self.to_relays.hear(slot);
+            if self.has_relays {
+                self.to_relays.hear(slot);
+            }
             if !members.is_empty() {
                 self.to_members.hear(slot);
             }

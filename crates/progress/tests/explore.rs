@@ -92,10 +92,11 @@ const QUICK: &[Case] = &[
     (scenario, Shape::Chain(1), Demand, (2, 2, 0, 0, 0, 0), [2136, 10538, 1]),
     (scenario, Shape::Chain(1), Demand, (3, 1, 0, 1, 0, 0), [2886, 10872, 2]),
     (cut, Shape::Chain(1), Demand, (1, 2, 0, 1, 0, 0), [57414, 196_151, 124]),
-    (pairs, Shape::Chain(1), Demand, (2, 1, 1, 1, 0, 0), [0, 0, 0]),
-    (pairs, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [0, 0, 0]),
-    (one_group, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [0, 0, 0]),
-    (cut_pairs, Shape::Chain(1), Demand, (2, 1, 0, 0, 0, 0), [0, 0, 0]),
+    (pairs, Shape::Chain(1), Demand, (2, 1, 0, 1, 0, 0), [653, 1517, 2]),
+    (pairs, Shape::Chain(1), Eager, (2, 1, 0, 1, 0, 0), [2414, 7245, 2]),
+    (pairs, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [1556, 5102, 1]),
+    (one_group, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [430, 1293, 1]),
+    (cut_pairs, Shape::Chain(1), Demand, (2, 1, 0, 0, 0, 0), [4761, 15015, 12]),
 ];
 
 #[rustfmt::skip] // a table
@@ -125,13 +126,9 @@ const DEEP: &[Case] = &[
     (cut, Shape::Chain(2), Demand, (2, 1, 0, 1, 0, 1), [735_884, 2_763_831, 486]),
     (cut, Shape::Chain(1), Eager, (1, 2, 0, 1, 0, 0), [114_118, 425_797, 152]),
     (cut, Shape::Nested, Demand, (1, 2, 0, 1, 0, 0), [4_432_924, 20_728_465, 772]),
-    (pairs, Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 1), [0, 0, 0]),
     (pairs, Shape::Chain(1), Demand, (3, 1, 0, 1, 0, 0), [0, 0, 0]),
-    (one_group, Shape::Chain(1), Demand, (3, 1, 0, 1, 0, 0), [0, 0, 0]),
-    (pairs, Shape::Chain(1), Demand, (4, 1, 0, 0, 0, 0), [0, 0, 0]),
     (pairs, Shape::Nested, Demand, (2, 1, 0, 1, 0, 0), [0, 0, 0]),
-    (cut_pairs, Shape::Chain(1), Demand, (2, 1, 0, 1, 0, 0), [0, 0, 0]),
-    (cut_pairs, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [0, 0, 0]),
+    (pairs, Shape::Chain(1), Demand, (4, 1, 0, 0, 0, 0), [0, 0, 0]),
 ];
 
 fn all_hold(cases: &[Case]) {
@@ -274,7 +271,7 @@ fn progress_that_is_held_back_during_the_drain_is_caught() {
 
 #[test]
 fn a_relay_that_takes_the_later_of_two_frames_first_is_caught() {
-    let chain = pairs(Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 0));
+    let chain = pairs(Shape::Chain(1), Eager, (2, 1, 0, 1, 0, 0));
     assert_eq!(caught(Flaw::RelayReorders, &chain), Some(Wrong::Passed));
 }
 
@@ -286,7 +283,7 @@ fn a_relay_that_passes_on_the_progress_of_a_member_twice_is_caught() {
 
 #[test]
 fn a_relay_that_sends_first_what_its_sum_takes_back_is_caught() {
-    let chain = pairs(Shape::Chain(2), Eager, (2, 1, 0, 1, 0, 0));
+    let chain = pairs(Shape::Chain(1), Eager, (2, 1, 0, 1, 0, 0));
     assert_eq!(caught(Flaw::RelaySplits, &chain), Some(Wrong::Passed));
 }
 
@@ -300,6 +297,18 @@ fn a_relay_that_sends_members_their_own_progress_is_caught() {
 fn a_checkpoint_taken_while_a_message_waits_in_a_relay_is_caught() {
     torn(
         Flaw::CountsHops,
-        &cut_pairs(Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0)),
+        &Scenario {
+            group: 4,
+            ..cut(Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0))
+        },
     );
+}
+
+#[test]
+#[ignore = "probe"]
+fn probe() {
+    for (make, shape, mode, bounds, _) in DEEP.iter().rev().take(3).collect::<Vec<_>>().into_iter().rev() {
+        let explored = explore(&make(*shape, *mode, *bounds)).unwrap();
+        println!("{shape:?} {mode:?} {bounds:?}: {explored:?}");
+    }
 }

@@ -124,7 +124,8 @@ impl State {
             return;
         }
         let pot = self.relays.pots.entry((relay, scope));
-        let pot = pot.or_insert_with(|| RelayPot::new(members.len()));
+        let relays = model.relays(relay).next().is_some();
+        let pot = pot.or_insert_with(|| RelayPot::new(members.len(), relays));
         let mut processes = members.len();
         if of_group {
             let member = (from - relay).checked_sub(1);
@@ -137,6 +138,7 @@ impl State {
         } else {
             pot.add_of_relay(sum);
         }
+        self.forget_empty_pot(relay, scope);
         if model.scenario.flaw == Flaw::CountsHops {
             self.take_away(model, relay, processes, sum.count);
         }
