@@ -415,7 +415,8 @@ const STRAIGHT: usize = 256;
 
 /// The second table: processes of one worker, with relays.
 fn relayed(full: bool) {
-    let most = std::env::var("POINTSTAMP_MOST").map_or(4096, |text| text.parse().expect("a number"));
+    let most =
+        std::env::var("POINTSTAMP_MOST").map_or(4096, |text| text.parse().expect("a number"));
     let shapes: &[usize] = if full {
         &[2, 4, 16, 64, 256, 1024, 4096]
     } else {
@@ -443,12 +444,28 @@ fn relayed(full: bool) {
                 round.hops,
                 straight.map_or(String::new(), |frames| format!("{frames:.1}")),
             );
-            for (what, ours, theirs) in [
-                ("frames for each round and process", round.frames / each, straight),
-                ("frames for each round of a relay", round.most, straight),
-                ("bytes for each round and process", round.bytes / each, None),
-                ("hops", round.hops as f64, straight.map(|_| 1.0)),
+            for (what, unit, ours, theirs) in [
+                (
+                    "frames for each round and process",
+                    "frames",
+                    round.frames / each,
+                    straight,
+                ),
+                (
+                    "frames for each round of a relay",
+                    "frames",
+                    round.most,
+                    straight,
+                ),
+                (
+                    "bytes for each round and process",
+                    "bytes",
+                    round.bytes / each,
+                    None,
+                ),
+                ("hops", "hops", round.hops as f64, straight.map(|_| 1.0)),
             ] {
+                // Where there is none, the row has no comparison.
                 let theirs = theirs.unwrap_or(f64::NAN);
                 Figure {
                     subject: "Progress between processes, by relays, simulated",
@@ -456,7 +473,7 @@ fn relayed(full: bool) {
                     ours,
                     peer: "without relays",
                     theirs,
-                    unit: "frames",
+                    unit,
                     ratio: ours / theirs,
                     aim: None,
                 }

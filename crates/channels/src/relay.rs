@@ -448,7 +448,11 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(relayed, vec![1; processes], "{processes} in groups of {size}");
+            assert_eq!(
+                relayed,
+                vec![1; processes],
+                "{processes} in groups of {size}"
+            );
         }
     }
 

@@ -100,12 +100,7 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// Finds a frame's queues.
-    pub(crate) fn arrive(
-        &mut self,
-        id: ChannelId,
-        arrival: Arrival,
-        workers: usize,
-    ) -> Arrived {
+    pub(crate) fn arrive(&mut self, id: ChannelId, arrival: Arrival, workers: usize) -> Arrived {
         if self.gone == workers || self.ended.contains(id.dataflow) {
             return Arrived::Dropped(arrival);
         }

@@ -72,8 +72,16 @@ fn every_process_receives_what_each_other_one_says_and_not_its_own() {
         for (process, frames) in frames(&nodes).into_iter().enumerate() {
             let members = (process + group).min(processes) - process - 1;
             let is_relay = process % group == 0;
-            let each = if is_relay { groups - 1 + members as u64 } else { 1 };
-            assert_eq!(frames, 3 * each, "process {process} of {processes} by {group}");
+            let each = if is_relay {
+                groups - 1 + members as u64
+            } else {
+                1
+            };
+            assert_eq!(
+                frames,
+                3 * each,
+                "process {process} of {processes} by {group}"
+            );
         }
         close(&nodes);
     }
@@ -170,7 +178,11 @@ fn a_sum_that_makes_no_sense_ends_the_cluster() {
     let nodes = grouped::<Sum>(3, 3, LONG);
     let (id, count, at_once) = (ID, 1, false);
     let sum = Recipient::Sum { id, count, at_once };
-    nodes[1].transport.send(0, sum, vec![Bytes::from_static(b"?")]);
-    nodes[0].log.wait_for("1 lost: process 1 sent progress that makes no sense");
+    nodes[1]
+        .transport
+        .send(0, sum, vec![Bytes::from_static(b"?")]);
+    nodes[0]
+        .log
+        .wait_for("1 lost: process 1 sent progress that makes no sense");
     close(&nodes);
 }

@@ -130,9 +130,8 @@ impl Cluster {
         linger: Duration,
         group: usize,
     ) -> (Arc<Cluster>, Vec<Seed>) {
-        let (fabric, mailboxes) = Fabric::in_cluster_of_groups::<Changes>(
-            workers, high_water, transport, linger, group,
-        );
+        let (fabric, mailboxes) =
+            Fabric::in_cluster_of_groups::<Changes>(workers, high_water, transport, linger, group);
         let (cluster, seeds) = Self::new(fabric, mailboxes, mode);
         let overseer: Weak<Cluster> = Arc::downgrade(&cluster);
         cluster.fabric.start(overseer);

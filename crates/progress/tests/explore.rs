@@ -293,7 +293,9 @@ fn a_relay_that_sends_members_their_own_progress_is_caught() {
     assert_eq!(caught(Flaw::RelayEchoes, &chain), Some(Wrong::Passed));
 }
 
+/// Minutes, optimised or not.
 #[test]
+#[ignore = "long: make check-deep runs it"]
 fn a_checkpoint_taken_while_a_message_waits_in_a_relay_is_caught() {
     torn(
         Flaw::CountsHops,
@@ -307,7 +309,14 @@ fn a_checkpoint_taken_while_a_message_waits_in_a_relay_is_caught() {
 #[test]
 #[ignore = "probe"]
 fn probe() {
-    for (make, shape, mode, bounds, _) in DEEP.iter().rev().take(3).collect::<Vec<_>>().into_iter().rev() {
+    for (make, shape, mode, bounds, _) in DEEP
+        .iter()
+        .rev()
+        .take(3)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+    {
         let explored = explore(&make(*shape, *mode, *bounds)).unwrap();
         println!("{shape:?} {mode:?} {bounds:?}: {explored:?}");
     }

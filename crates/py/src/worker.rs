@@ -286,9 +286,7 @@ impl Cluster {
             Some(connections) => {
                 let transport = connections.take()?;
                 let group = match progress_mode {
-                    ProgressMode::Tree => {
-                        group.unwrap_or_else(|| group_of(transport.processes()))
-                    }
+                    ProgressMode::Tree => group.unwrap_or_else(|| group_of(transport.processes())),
                     ProgressMode::Demand | ProgressMode::Eager => 1,
                 };
                 EngineCluster::in_cluster_of_groups(

@@ -238,7 +238,14 @@ impl Transport for Recorder {
     fn start(&self, _: Arc<dyn Receive>) {}
 
     fn send(&self, _: usize, route: Recipient, body: Vec<Bytes>) -> usize {
-        assert!(matches!(route, Recipient::Sum { id: ID, count: 1, .. }));
+        assert!(matches!(
+            route,
+            Recipient::Sum {
+                id: ID,
+                count: 1,
+                ..
+            }
+        ));
         lock(&self.0).push(body.concat());
         0
     }

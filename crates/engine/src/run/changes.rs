@@ -22,7 +22,8 @@ impl Combine for Changes {
 
     fn subtract(&mut self, other: &Self) {
         let other = other.0.iter().cloned();
-        self.0.extend(other.map(|(change, diff)| (change, diff.saturating_neg())));
+        self.0
+            .extend(other.map(|(change, diff)| (change, diff.saturating_neg())));
     }
 
     fn is_nothing(&mut self) -> bool {

@@ -79,15 +79,14 @@ impl Shape {
         std::thread::scope(|scope| {
             let process = |transport: Arc<Memory>| {
                 scope.spawn(move || {
-                    let (cluster, seeds) =
-                        Cluster::in_cluster_of_groups(
-                            self.workers,
-                            mode,
-                            self.high_water,
-                            transport.clone(),
-                            LINGER,
-                            self.group,
-                        );
+                    let (cluster, seeds) = Cluster::in_cluster_of_groups(
+                        self.workers,
+                        mode,
+                        self.high_water,
+                        transport.clone(),
+                        LINGER,
+                        self.group,
+                    );
                     run_workers(&cluster, seeds, |worker| main(worker, &transport))
                 })
             };

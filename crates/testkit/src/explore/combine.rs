@@ -86,7 +86,14 @@ impl Transport for Wire {
     fn start(&self, _receiver: Arc<dyn Receive>) {}
 
     fn send(&self, _process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
-        assert!(matches!(route, Recipient::Sum { id: ID, count: 1, .. }));
+        assert!(matches!(
+            route,
+            Recipient::Sum {
+                id: ID,
+                count: 1,
+                ..
+            }
+        ));
         self.0.lock().push(body.concat().into());
         0
     }
@@ -107,7 +114,8 @@ impl Combine for Changes {
 
     fn subtract(&mut self, other: &Self) {
         let other = other.0.iter().cloned();
-        self.0.extend(other.map(|(change, diff)| (change, diff.saturating_neg())));
+        self.0
+            .extend(other.map(|(change, diff)| (change, diff.saturating_neg())));
     }
 
     fn is_nothing(&mut self) -> bool {

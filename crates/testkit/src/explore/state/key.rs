@@ -90,8 +90,12 @@ impl State {
         key: &mut Vec<u64>,
     ) {
         let write = |key: &mut Vec<u64>, sum: Option<&Sum<Changes>>| {
-            key.push(sum.map_or(0, |sum| if self.cut.is_some() { sum.count } else { 1 }.into()));
-            let changes = sum.into_iter().flat_map(|sum| sum.message.0.iter().cloned());
+            key.push(sum.map_or(0, |sum| {
+                if self.cut.is_some() { sum.count } else { 1 }.into()
+            }));
+            let changes = sum
+                .into_iter()
+                .flat_map(|sum| sum.message.0.iter().cloned());
             let mut sum: ChangeBatch<_> = changes.collect();
             write_changes(key, sum.drain());
         };
