@@ -275,7 +275,7 @@ def _predicted(book: Book) -> str:
         "Measured between two processes: " + ", ".join(said) + ".",
         *map("\n".join, [checked, larger, stops]),
     ]
-    return "\n\n".join([*found, f"{_command('predict', book.runs['predict'])}."])
+    return "\n\n".join([*found, _measured(book, "predict")])
 
 
 def _count(value: float | None) -> str:
