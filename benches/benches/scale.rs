@@ -205,12 +205,12 @@ impl Host for Turn {
 
 // -------------------------------------------------------------------- a computation
 
-/// What the progress of a run came to.
+/// The progress of a run.
 struct Ran {
-    /// Over all processes.
+    /// The frames of all processes.
     frames: u64,
     bytes: u64,
-    /// Of the process that sent the most.
+    /// The frames of the process that sent the most.
     most: u64,
     hops: usize,
 }
@@ -330,7 +330,7 @@ struct Round {
     /// Over all processes.
     frames: f64,
     bytes: f64,
-    /// Of the process that sends the most.
+    /// The frames of the process that sends the most.
     most: f64,
     hops: usize,
 }

@@ -67,7 +67,7 @@ def report(**figures: object) -> None:
 
 
 def since(before: ps.Traffic, after: ps.Traffic) -> dict[str, int]:
-    """What this process has sent in between, by name."""
+    """The traffic of this process in between, by name."""
     return {name: now - then for name, then, now in zip(before._fields, before, after, strict=True)}
 
 

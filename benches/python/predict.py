@@ -42,7 +42,7 @@ class Costs:
 
 @dataclass
 class Program:
-    """What a program does, whatever the number of workers."""
+    """The work of a program, whatever the number of workers."""
 
     work: float
     """Seconds on one worker."""

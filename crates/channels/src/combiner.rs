@@ -64,7 +64,7 @@ pub(crate) enum Route {
     Straight,
     /// The process that relays for this one.
     Relay(usize),
-    /// Those of this process's relay.
+    /// The processes that this process's relay serves.
     Relays(Relays),
 }
 

@@ -95,9 +95,9 @@ impl Place {
 pub struct RelayPot<T> {
     /// Whether there are other relays.
     relays: bool,
-    /// Of the group, for the other relays.
+    /// The sum of the group, for the other relays.
     group: Option<Sum<T>>,
-    /// Of all processes, for the members.
+    /// The sum of all processes, for the members.
     all: Option<Sum<T>>,
     /// By member, its own part of these.
     own: Vec<Option<Sum<T>>>,
@@ -152,7 +152,7 @@ impl<T: Combine> RelayPot<T> {
         self.group.is_none() && self.all.is_none()
     }
 
-    /// What waits: for the other relays, for the members, and each member's own part of that.
+    /// The sums that wait: for the other relays, for the members, and each member's own part of that.
     pub fn parts(&self) -> impl Iterator<Item = Option<&Sum<T>>> {
         [self.group.as_ref(), self.all.as_ref()]
             .into_iter()
@@ -160,9 +160,9 @@ impl<T: Combine> RelayPot<T> {
     }
 }
 
-/// What a relay sends to its members.
+/// The sums that a relay sends to its members.
 pub struct ForMembers<T> {
-    /// Of all processes: for every member that has no part in it.
+    /// The sum of all processes, for every member that has no part in it.
     pub all: Sum<T>,
     /// By member, its own part.
     pub own: Vec<Option<Sum<T>>>,
@@ -254,9 +254,9 @@ pub(crate) struct Relaying<T> {
     pots: BTreeMap<ChannelId, RelayPot<T>>,
     /// Whether there are other relays.
     has_relays: bool,
-    /// What is for the other relays waits for the processes of the group.
+    /// The processes of the group, for which sums for the other relays wait.
     to_relays: Stage,
-    /// What is for the members waits for these, and for the other relays.
+    /// The same and the other relays, for which sums for the members wait.
     to_members: Stage,
     linger: Duration,
 }

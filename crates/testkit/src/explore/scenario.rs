@@ -35,7 +35,7 @@ pub enum Flaw {
     RunsOn,
     /// During the drain, progress is combined and held back as before.
     Combines,
-    /// Of two frames of a process, its relay adds the later first.
+    /// A relay adds the later of two frames of a process first.
     RelayReorders,
     /// A relay passes on the progress of a member twice.
     RelayRepeats,

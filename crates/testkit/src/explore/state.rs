@@ -8,6 +8,7 @@ mod attempts;
 mod check;
 mod cut;
 mod key;
+mod relay_pots;
 mod relays;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +18,7 @@ use pointstamp_progress::{Location, Port, ProgressBatch, Protocol, Source, Targe
 
 use super::scenario::{Flaw, Model};
 use attempts::Cut;
-use relays::Relays;
+use relay_pots::Relays;
 
 /// A place: the scope, 0 for the outer one, and the port in it.
 type At = (usize, Location);

@@ -3,34 +3,12 @@
 //! The pots are those of `pointstamp_channels::relay`. A frame reaches a relay at any time, and a relay sends what waits in it at any
 //! time: whatever it waits for is among that.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use pointstamp_channels::relay::RelayPot;
 use pointstamp_channels::{Combine, Sum};
 
-use super::{Batch, State, Step};
+use super::{Batch, SAYS, State, Step};
 use crate::explore::combine::Changes;
 use crate::explore::scenario::{Flaw, Model};
-
-use super::SAYS;
-
-/// A sum on its way, and whether it must not wait.
-pub(super) type Frame = (Sum<Changes>, bool);
-
-/// What relays have and get.
-#[derive(Clone, Default)]
-pub(super) struct Relays {
-    /// By scope, sender and receiver: the frames on their way to a relay.
-    pub(super) frames: BTreeMap<(usize, usize, usize), VecDeque<Frame>>,
-    /// By relay and scope.
-    pub(super) pots: BTreeMap<(usize, usize), RelayPot<Changes>>,
-}
-
-impl Relays {
-    pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty() && self.pots.is_empty()
-    }
-}
 
 impl State {
     /// Sends a process's own batch by relays.
