@@ -435,17 +435,14 @@ mod tests {
             let mut relayed = vec![0; processes];
             for process in 0..processes {
                 let place = Place::new(process, processes, size);
-                match place.relay() {
-                    Some(relay) => {
-                        let members = Place::new(relay, processes, size).members();
-                        assert!(members.contains(&process) && place.members().is_empty());
-                    }
-                    None => {
-                        place.members().for_each(|member| relayed[member] += 1);
-                        relayed[process] += 1;
-                        assert!(place.relays().all(|relay| relay.is_multiple_of(size)));
-                        assert_eq!(place.relays().count(), processes.div_ceil(size) - 1);
-                    }
+                if let Some(relay) = place.relay() {
+                    let members = Place::new(relay, processes, size).members();
+                    assert!(members.contains(&process) && place.members().is_empty());
+                } else {
+                    place.members().for_each(|member| relayed[member] += 1);
+                    relayed[process] += 1;
+                    assert!(place.relays().all(|relay| relay.is_multiple_of(size)));
+                    assert_eq!(place.relays().count(), processes.div_ceil(size) - 1);
                 }
             }
             assert_eq!(

@@ -112,7 +112,9 @@ impl State {
         };
         let parts: Vec<_> = pot.parts().collect();
         let (shared, own) = parts.split_at(2);
-        shared.iter().for_each(|sum| write(key, *sum));
+        for sum in shared {
+            write(key, *sum);
+        }
         for new in 0..model.scenario.processes {
             let member = model.members(relay).position(|it| it == process(new));
             if let Some(member) = member {
