@@ -9,6 +9,10 @@
 //! * loop: every worker sends a record that goes round a loop 20 times, to the next worker each time; a round is all 20 turns.
 //!
 //! Frames grow with the square of the processes, as each tells every other. Without combining they grow with the workers as well.
+//!
+//! The second table has processes of one worker whose progress goes by relays, up to 4,096 of them: the frames that each process
+//! sends for a round, on average and at most, and the hops from the last worker that says something to those that
+//! receive it. `POINTSTAMP_MOST` bounds the processes (4096).
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -19,6 +23,7 @@
 #[path = "../../crates/engine/examples/programs/barrier.rs"]
 mod barrier;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -28,7 +33,7 @@ use std::time::Duration;
 use barrier::barrier;
 use bytes::Bytes;
 use pointstamp_bench::figures::Figure;
-use pointstamp_channels::{Farewell, Receive, Recipient, Traffic, Transport};
+use pointstamp_channels::{Farewell, Receive, Recipient, Transport, group_of};
 use pointstamp_engine::cluster::{Cluster, HIGH_WATER};
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::execute::run_worker;
@@ -55,6 +60,14 @@ type Receivers = Arc<Vec<OnceLock<Arc<dyn Receive>>>>;
 struct Direct {
     process: usize,
     receivers: Receivers,
+    quiet: Arc<AtomicUsize>,
+}
+
+thread_local! {
+    /// The frames that are being handed over by this thread, each because of the one before.
+    static HOPS: Cell<usize> = const { Cell::new(0) };
+    /// The most of them.
+    static MOST_HOPS: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Direct {
@@ -78,13 +91,22 @@ impl Transport for Direct {
         format!("direct:{process}")
     }
 
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
     fn start(&self, receiver: Arc<dyn Receive>) {
         let _once = self.receivers[self.process].set(receiver);
     }
 
     fn send(&self, process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
+        self.quiet.store(0, Ordering::SeqCst);
         if let Some(receiver) = self.receivers[process].get() {
+            let hops = HOPS.get() + 1;
+            HOPS.set(hops);
+            MOST_HOPS.set(MOST_HOPS.get().max(hops));
             receiver.frame(self.process, route, Bytes::from(body.concat()));
+            HOPS.set(hops - 1);
         }
         0
     }
@@ -105,11 +127,19 @@ struct Turns {
     holder: AtomicUsize,
     ended: Vec<AtomicBool>,
     threads: Mutex<Vec<Option<Thread>>>,
+    receivers: Receivers,
+    /// The number of turns since the last frame.
+    quiet: Arc<AtomicUsize>,
 }
 
+/// Time passes when no worker has sent anything in so many turns.
+const QUIET: usize = 3;
+
 impl Turns {
-    fn new(workers: usize) -> Arc<Turns> {
+    fn new(workers: usize, receivers: Receivers, quiet: Arc<AtomicUsize>) -> Arc<Turns> {
         Arc::new(Turns {
+            receivers,
+            quiet,
             holder: AtomicUsize::new(0),
             ended: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             threads: Mutex::new(vec![None; workers]),
@@ -131,6 +161,12 @@ impl Turns {
     /// Gives the turn to the next worker that has not ended.
     fn pass(&self, worker: usize) {
         let workers = self.ended.len();
+        if self.quiet.fetch_add(1, Ordering::SeqCst) > QUIET * workers {
+            self.quiet.store(0, Ordering::SeqCst);
+            for receiver in self.receivers.iter().filter_map(OnceLock::get) {
+                receiver.time_passes();
+            }
+        }
         let next = (1..=workers)
             .map(|step| (worker + step) % workers)
             .find(|&other| !self.ended[other].load(Ordering::SeqCst));
@@ -169,44 +205,66 @@ impl Host for Turn {
 
 // -------------------------------------------------------------------- a computation
 
-/// Runs a program on `processes` of `workers` each; what its progress came to, over all processes.
+/// The progress of a run.
+struct Ran {
+    /// The frames of all processes.
+    frames: u64,
+    bytes: u64,
+    /// The frames of the process that sent the most.
+    most: u64,
+    hops: usize,
+}
+
+/// Runs a program on `processes` of `workers` each, in groups of so many.
 fn run(
     processes: usize,
     workers: usize,
     linger: Duration,
+    group: usize,
     program: impl Fn(&Worker<Batch>) -> Result<(), Error> + Sync,
-) -> Traffic {
+) -> Ran {
+    let quiet = Arc::<AtomicUsize>::default();
     let receivers: Receivers = Arc::new((0..processes).map(|_| OnceLock::new()).collect());
     let (mut clusters, mut seeds) = (Vec::new(), Vec::new());
     for process in 0..processes {
         let transport = Arc::new(Direct {
             process,
             receivers: Arc::clone(&receivers),
+            quiet: Arc::clone(&quiet),
         });
-        let (cluster, part) =
-            Cluster::in_cluster_lingering(workers, Mode::Demand, HIGH_WATER, transport, linger);
+        let (cluster, part) = Cluster::in_cluster_of_groups(
+            workers,
+            Mode::Demand,
+            HIGH_WATER,
+            transport,
+            linger,
+            group,
+        );
         clusters.push(cluster);
         seeds.extend(part);
     }
-    let turns = Turns::new(processes * workers);
+    let turns = Turns::new(processes * workers, receivers, quiet);
+    let hops = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (worker, seed) in seeds.into_iter().enumerate() {
-            let (program, turns) = (&program, Arc::clone(&turns));
+            let (program, turns, hops) = (&program, Arc::clone(&turns), &hops);
             let thread = std::thread::Builder::new().stack_size(1 << 20);
             let run = move || {
                 turns.enter(worker);
                 let host: Rc<dyn Host> = Rc::new(Turn { turns, worker });
                 run_worker(seed, &host, program);
+                hops.fetch_max(MOST_HOPS.get(), Ordering::SeqCst);
             };
             thread.spawn_scoped(scope, run).expect("a thread");
         }
     });
-    let mut sum = Traffic::default();
-    for cluster in &clusters {
-        let traffic = cluster.traffic();
-        sum.progress_frames += traffic.progress_frames;
-        sum.progress_bytes += traffic.progress_bytes;
-    }
+    let each: Vec<_> = clusters.iter().map(|cluster| cluster.traffic()).collect();
+    let ran = Ran {
+        frames: each.iter().map(|it| it.progress_frames).sum(),
+        bytes: each.iter().map(|it| it.progress_bytes).sum(),
+        most: each.iter().map(|it| it.progress_frames).max().unwrap_or(0),
+        hops: hops.into_inner(),
+    };
     for cluster in &clusters {
         cluster.ending().leave();
     }
@@ -215,7 +273,7 @@ fn run(
         let failure = cluster.ending().take_failure();
         assert!(failure.is_none(), "the computation failed: {failure:?}");
     }
-    sum
+    ran
 }
 
 fn trips(worker: &Worker<Batch>, rounds: u64) -> Result<(), Error> {
@@ -267,22 +325,39 @@ fn trips(worker: &Worker<Batch>, rounds: u64) -> Result<(), Error> {
 
 type Program = fn(&Worker<Batch>, u64) -> Result<(), Error>;
 
-/// Frames and bytes of progress for one round, over all processes.
+/// The progress of one round.
+struct Round {
+    /// Over all processes.
+    frames: f64,
+    bytes: f64,
+    /// The frames of the process that sends the most.
+    most: f64,
+    hops: usize,
+}
+
 fn for_a_round(
-    processes: usize,
-    workers: usize,
+    (processes, workers): (usize, usize),
     linger: Duration,
+    group: usize,
     program: Program,
     rounds: [u64; 2],
-) -> [f64; 2] {
-    let [short, long] =
-        rounds.map(|rounds| run(processes, workers, linger, |worker| program(worker, rounds)));
-    let count = (rounds[1] - rounds[0]) as f64;
-    [
-        (long.progress_frames - short.progress_frames) as f64 / count,
-        (long.progress_bytes - short.progress_bytes) as f64 / count,
-    ]
+) -> Round {
+    let [short, long] = rounds.map(|rounds| {
+        let program = |worker: &Worker<Batch>| program(worker, rounds);
+        run(processes, workers, linger, group, program)
+    });
+    let a_round = |short: u64, long: u64| (long - short) as f64 / (rounds[1] - rounds[0]) as f64;
+    Round {
+        frames: a_round(short.frames, long.frames),
+        bytes: a_round(short.bytes, long.bytes),
+        most: a_round(short.most, long.most),
+        hops: long.hops,
+    }
 }
+
+/// Programs, with the rounds of the shorter run and the longer one.
+const PROGRAMS: [(&str, Program, [u64; 2]); 2] =
+    [("barrier", barrier, [4, 12]), ("loop", trips, [1, 3])];
 
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
@@ -296,12 +371,13 @@ fn main() {
         "{:<8} {:>9} {:>8} {:>12} {:>12} {:>12} {:>12} {:>7}",
         "", "processes", "workers", "frames", "bytes", "uncombined", "bytes", "ratio"
     );
-    for (name, program, rounds) in [
-        ("barrier", barrier as Program, [4, 12]),
-        ("loop", trips as Program, [1, 3]),
-    ] {
+    for (name, program, rounds) in PROGRAMS {
         for &(processes, workers) in shapes {
-            let count = |linger| for_a_round(processes, workers, linger, program, rounds);
+            let shape = (processes, workers);
+            let count = |linger| {
+                let round = for_a_round(shape, linger, 1, program, rounds);
+                [round.frames, round.bytes]
+            };
             let (with, without) = (count(FOREVER), count(Duration::ZERO));
             let each = processes as f64;
             let ratio = with[0] / without[0];
@@ -325,6 +401,80 @@ fn main() {
                     theirs: without[index] / each,
                     unit,
                     ratio: with[index] / without[index],
+                    aim: None,
+                }
+                .leave();
+            }
+        }
+    }
+    relayed(full);
+}
+
+/// Up to so many processes are measured without relays, too.
+const STRAIGHT: usize = 256;
+
+/// The second table: processes of one worker, with relays.
+fn relayed(full: bool) {
+    let most =
+        std::env::var("POINTSTAMP_MOST").map_or(4096, |text| text.parse().expect("a number"));
+    let shapes: &[usize] = if full {
+        &[2, 4, 16, 64, 256, 1024, 4096]
+    } else {
+        &[2, 20]
+    };
+    println!("\nProgress by relays, processes of one worker, for each round and process");
+    println!(
+        "{:<8} {:>9} {:>6} {:>12} {:>12} {:>12} {:>5} {:>12}",
+        "", "processes", "group", "frames", "bytes", "of a relay", "hops", "straight"
+    );
+    for (name, program, rounds) in PROGRAMS {
+        for &processes in shapes.iter().filter(|&&processes| processes <= most) {
+            if name == "loop" && processes > STRAIGHT {
+                continue; // a round is twenty turns of every worker
+            }
+            let (shape, each, group) = ((processes, 1), processes as f64, group_of(processes));
+            let round = for_a_round(shape, FOREVER, group, program, rounds);
+            let straight = (processes <= STRAIGHT)
+                .then(|| for_a_round(shape, FOREVER, 1, program, rounds).frames / each);
+            println!(
+                "{name:<8} {processes:>9} {group:>6} {:>12.2} {:>12.0} {:>12.0} {:>5} {:>12}",
+                round.frames / each,
+                round.bytes / each,
+                round.most,
+                round.hops,
+                straight.map_or(String::new(), |frames| format!("{frames:.1}")),
+            );
+            for (what, unit, ours, theirs) in [
+                (
+                    "frames for each round and process",
+                    "frames",
+                    round.frames / each,
+                    straight,
+                ),
+                (
+                    "frames for each round of a relay",
+                    "frames",
+                    round.most,
+                    straight,
+                ),
+                (
+                    "bytes for each round and process",
+                    "bytes",
+                    round.bytes / each,
+                    None,
+                ),
+                ("hops", "hops", round.hops as f64, straight.map(|_| 1.0)),
+            ] {
+                // Where there is none, the row has no comparison.
+                let theirs = theirs.unwrap_or(f64::NAN);
+                Figure {
+                    subject: "Progress between processes, by relays, simulated",
+                    what: &format!("{name}, {processes} processes: {what}"),
+                    ours,
+                    peer: "without relays",
+                    theirs,
+                    unit,
+                    ratio: ours / theirs,
                     aim: None,
                 }
                 .leave();

@@ -66,6 +66,11 @@ def report(**figures: object) -> None:
     sys.stdout.flush()
 
 
+def since(before: ps.Traffic, after: ps.Traffic) -> dict[str, int]:
+    """The traffic of this process in between, by name."""
+    return {name: now - then for name, then, now in zip(before._fields, before, after, strict=True)}
+
+
 def seconds(reports: list[dict[str, Any]]) -> float:
     """The time from when all were connected until the last was done."""
     return max(found["seconds"] for found in reports)
@@ -101,6 +106,7 @@ def count_words(worker: ps.Worker) -> None:
         return word, 1
 
     worker.barrier()
+    before = worker.traffic()
     start, start_cpu = time.perf_counter(), time.process_time()
     with worker.dataflow() as scope:
         words = scope.to_stream(lines).flat_map(lambda line: line.split()).map(lambda word: word.strip(".,;"))
@@ -108,9 +114,11 @@ def count_words(worker: ps.Worker) -> None:
         pairs = words.map(one) if per_word else words.map_batches(count)
         pairs.exchange(lambda pair: pair[0]).inspect_batch(add)
     worker.run()
+    sent = worker.traffic()
     worker.barrier()
     worked = time.process_time() - start_cpu
-    report(seconds=time.perf_counter() - start, worked=worked, total=table.total())
+    took = time.perf_counter() - start
+    report(seconds=took, worked=worked, total=table.total(), **since(before, sent))
 
 
 def words(scale: float) -> None:
@@ -263,12 +271,12 @@ def barriers(worker: ps.Worker) -> None:
                 notificator.notify_at(capability.delayed(capability.time + 1))
 
     worker.barrier()
-    start = time.perf_counter()
+    before, start = worker.traffic(), time.perf_counter()
     with worker.dataflow() as scope:
         loop, stream = scope.feedback(1)
         stream.unary_notify(ps.Pipeline(), "Barrier", (0,), logic).connect_loop(loop)
     worker.run()
-    report(seconds=time.perf_counter() - start)
+    report(seconds=time.perf_counter() - start, **since(before, worker.traffic()))
 
 
 def answer(address: tuple[str, int], rounds: int) -> None:

@@ -24,7 +24,7 @@ from figures import Figure
 TOP = Path(__file__).resolve().parents[2]
 DATA = TOP / "benches/figures.json"
 TABLE = TOP / "docs/figures.md"
-CHAPTER = TOP / "docs/performance.md"
+CHAPTERS = [TOP / "docs/performance.md", TOP / "docs/scaling.md"]
 PICTURE = TOP / "docs/pictures/scaling.py"
 
 MARKED = re.compile(r"(<!-- figures: ([a-z-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
@@ -223,6 +223,61 @@ def _progress(book: Book) -> str:
     )
 
 
+def _relays(book: Book) -> str:
+    """A row for each cluster: frames for a round of a process and of a relay, and hops."""
+    named = re.compile(r"(barrier|loop), (\d+) processes: (.*)")
+    cells: dict[tuple[str, int], dict[str, Figure]] = {}
+    for one in book.of("scale"):
+        match = named.match(one.what)
+        if match is not None:
+            program, processes, what = match.groups()
+            cells.setdefault((program, int(processes)), {})[what] = one
+    lines = [
+        "| round of | processes | frames of each | straight | frames of a relay | bytes of each | hops |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for (program, processes), row in cells.items():
+        frames = row["frames for each round and process"]
+        values = [
+            frames.ours,
+            frames.theirs,
+            row["frames for each round of a relay"].ours,
+            row["bytes for each round and process"].ours,
+            row["hops"].ours,
+        ]
+        name = "a barrier" if program == "barrier" else "a loop of 20"
+        lines.append(f"| {name} | {processes:,} | " + " | ".join(map(_count, values)) + " |")
+    command = _command("scale", book.runs["scale"])
+    return "\n".join(lines) + f"\n\n{command}. The counts are the same on every machine."
+
+
+def _predicted(book: Book) -> str:
+    """The costs, the programs on a few processes, predicted and measured, and on many."""
+    costs = re.compile(r"cost of (.*) between two processes")
+    few = re.compile(r"(.*), (\d+) processes")
+    many = re.compile(r"(.*), (\d+) workers with a core each")
+    said: list[str] = []
+    checked = ["| | processes | seconds predicted | measured |", "|---|--:|--:|--:|"]
+    larger = ["| | workers | seconds by relays | straight |", "|---|--:|--:|--:|"]
+    stops = ["| | fastest by relays | straight |", "|---|--:|--:|"]
+    for one in book.of("predict"):
+        ours, theirs = number(one.ours), number(one.theirs)
+        if match := costs.fullmatch(one.what):
+            said.append(f"{match[1]} {ours} {one.unit}")
+        elif match := few.fullmatch(one.what):
+            checked.append(f"| {match[1]} | {match[2]} | {ours} | {theirs} |")
+        elif match := many.fullmatch(one.what):
+            larger.append(f"| {match[1]} | {int(match[2]):,} | {ours} | {theirs} |")
+        else:
+            program = one.what.removesuffix(", fastest")
+            stops.append(f"| {program} | {ours} workers | {theirs} workers |")
+    found = [
+        "Measured between two processes: " + ", ".join(said) + ".",
+        *map("\n".join, [checked, larger, stops]),
+    ]
+    return "\n\n".join([*found, _measured(book, "predict")])
+
+
 def _count(value: float | None) -> str:
     if value is None:
         return ""
@@ -300,6 +355,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Book], str]]] = {
     "collections": ("collections", _collections),
     "sharing": ("share", _sharing),
     "progress": ("scale", _progress),
+    "relays": ("scale", _relays),
+    "predicted": ("predict", _predicted),
     "cost": ("cost", _cost),
     "scaling": ("scaling", _scaling),
 }
@@ -325,7 +382,8 @@ def publish(book: Book) -> None:
     """Writes the data, and everything in the book that is made of them."""
     write(book)
     TABLE.write_text(table(read(), {}))
-    CHAPTER.write_text(filled(CHAPTER.read_text(), read()))
+    for chapter in CHAPTERS:
+        chapter.write_text(filled(chapter.read_text(), read()))
     subprocess.run([sys.executable, str(PICTURE)], check=True)
 
 

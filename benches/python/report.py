@@ -92,6 +92,7 @@ def benches(wheel: Path | None) -> list[Bench]:
             ["--scale", "12", "--edges", "60000", "--turns", "1"],
         ),
         Bench("scaling", _python("scaling.py"), ["--scale", "0.02", "--turns", "1", "--most", "2"]),
+        Bench("predict", _python("predict.py"), ["--scale", "0.02", "--turns", "1", "words"]),
         Bench(
             "collections",
             _python(

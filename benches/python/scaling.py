@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from bench_processes import cluster, report, seconds
+from bench_processes import cluster, report, seconds, since
 from figures import leave
 
 import pointstamp as ps
@@ -45,10 +45,11 @@ def batch_of(columns: np.ndarray) -> pa.RecordBatch:
 def timed(worker: ps.Worker, run: Callable[[], int]) -> None:
     """Runs this worker's share when all are there, and reports when all are done: `run` says the result."""
     worker.barrier()
-    start = time.perf_counter()
+    before, start = worker.traffic(), time.perf_counter()
     total = run()
+    sent = worker.traffic()
     worker.barrier()
-    report(seconds=time.perf_counter() - start, total=total)
+    report(seconds=time.perf_counter() - start, total=total, **since(before, sent))
 
 
 # -------------------------------------------------------------------- the programs, on one worker of some
@@ -77,6 +78,28 @@ def exchange_rows(worker: ps.Worker) -> None:
         return received
 
     timed(worker, run)
+
+
+def send_messages(worker: ps.Worker) -> None:
+    """Worker 0 sends records to worker 1, each in a message of its own."""
+    count = int(sys.argv[1])
+    numbers: ps.InputHandle[int] = ps.InputHandle()
+    with worker.dataflow() as scope:
+        probe = (
+            scope.input_from(numbers).exchange(lambda _: 1).inspect_batch(lambda _time, _batch: None).probe()
+        )
+    worker.barrier()
+    start = time.perf_counter()
+    for turn in range(count if worker.index == 0 else 0):
+        numbers.send(turn)
+        numbers.flush()
+        if turn % 1000 == 999:
+            numbers.advance_to(turn + 1)
+            worker.step_while(lambda least=turn - 2000: least > 0 and probe.less_than(least))
+    numbers.close()
+    worker.run()
+    worker.barrier()
+    report(seconds=time.perf_counter() - start)
 
 
 def find_components(worker: ps.Worker) -> None:

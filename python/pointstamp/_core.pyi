@@ -515,6 +515,7 @@ class Cluster:
         high_water: int,
         connections: Connections | None = None,
         budget: Budget | None = None,
+        group: int | None = None,
     ) -> Cluster: ...
     @property
     def stopped(self) -> bool: ...

@@ -169,6 +169,7 @@ class Resume:
 class ProgressMode:
     DEMAND: ClassVar[ProgressMode]
     EAGER: ClassVar[ProgressMode]
+    TREE: ClassVar[ProgressMode]
     @property
     def label(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...

@@ -37,7 +37,7 @@ SECRET_VARIABLE = "POINTSTAMP_SECRET"
 MEMORY_VARIABLE = "POINTSTAMP_MEMORY"
 """The variable with the budget of memory, where the program does not say one."""
 
-PROGRESS_MODES = ("demand", "eager")
+PROGRESS_MODES = ("demand", "eager", "tree")
 
 
 @dataclass(frozen=True, init=False)
@@ -55,7 +55,9 @@ class Config:
             content of a file that only the user can read, made at the first use.
         connect_timeout: Seconds to form the cluster.
         progress_mode: ``"demand"`` holds back progress that can move no frontier;
-            ``"eager"`` sends everything at once.
+            ``"eager"`` sends everything at once; ``"tree"`` is ``"demand"`` for many processes, in groups
+            that add up their progress. ``"tree:8"`` makes groups of 8 processes; without a number, groups
+            have one process up to 16 processes, and the square root of the processes from there on.
         high_water: Bytes in flight above which sources pause, and sending on an input steps the worker. With
             `memory` an eighth of it at most, or 1 MiB if that is more.
         tls: Certificates, for clusters with a certificate authority; every process has its own. By default,
@@ -101,7 +103,7 @@ class Config:
     connect_timeout: float
     """Seconds to form the cluster."""
     progress_mode: str
-    """``"demand"`` or ``"eager"``."""
+    """``"demand"``, ``"eager"`` or ``"tree"``, or ``"tree:8"`` for groups of 8."""
     high_water: int
     """Bytes in flight above which sources pause."""
     tls: TLS | None
@@ -162,8 +164,7 @@ class Config:
             )
         if tls is not None and not isinstance(tls, TLS):
             raise ConfigError(f"tls must be a pointstamp.TLS, and is a {type(tls).__name__}")
-        if progress_mode not in PROGRESS_MODES:
-            raise ConfigError(f'progress_mode must be "demand" or "eager", and is {progress_mode!r}')
+        progress_mode_of(progress_mode)
         if checkpoint is not None:
             _check_checkpoint(checkpoint)
         if restart is not None:
@@ -238,6 +239,24 @@ class Config:
             f"{tls}, stall_timeout={self.stall_timeout:g}{log}{dashboard}{telemetry}{checkpoint}{restart}"
             f"{memory}{spill})"
         )
+
+
+def progress_mode_of(text: str) -> tuple[str, int | None]:
+    """The name of a progress mode, and the number of processes in a group, where it says one.
+
+    Raises:
+        ConfigError: If there is no such mode.
+    """
+    name, colon, number = str(text).partition(":")
+    if name not in PROGRESS_MODES or (colon and name != "tree"):
+        raise ConfigError(f'progress_mode must be "demand", "eager" or "tree", and is {text!r}')
+    if not colon:
+        return name, None
+    if not (number.isascii() and number.isdigit() and int(number) > 0):
+        raise ConfigError(
+            f"progress_mode is {text!r}: after tree: comes the number of processes in a group, as in tree:8"
+        )
+    return name, int(number)
 
 
 def both_given(workers: int) -> str:
@@ -458,7 +477,11 @@ OPTIONS: dict[tuple[str, ...], dict[str, Any]] = {
     ("-n", "--processes"): {"type": int, "metavar": "N", "help": "processes in the cluster"},
     ("-p", "--process"): {"type": int, "metavar": "I", "help": "which of them this is, from 0"},
     ("--hostfile",): {"metavar": "FILE", "help": "the processes, in order: one host:port per line"},
-    ("--progress-mode",): {"default": "demand", "metavar": "MODE", "help": "demand (the default) or eager"},
+    ("--progress-mode",): {
+        "default": "demand",
+        "metavar": "MODE",
+        "help": "demand (the default), eager or tree",
+    },
 }
 """The options of the command line; each takes a value."""
 

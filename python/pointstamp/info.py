@@ -48,7 +48,7 @@ class Traffic(NamedTuple):
         data_messages: Batches of records.
         data_bytes: Their bytes.
         progress_messages: Messages about completed times; messages of several workers that are combined count
-            once.
+            once. With ``progress_mode="tree"``, those that a process passes on for others are among its own.
         progress_bytes: Their bytes.
 
     Examples:

@@ -21,9 +21,9 @@ from pointstamp.config import Config
 from pointstamp.errors import CheckpointError, ClusterError, ConfigError, StallError
 from pointstamp.observability.collector import DISTANCE, PATIENCE, Collector
 from pointstamp.observability.stalls import explained, note
+from pointstamp.runtime.bootstrap.workers import cluster_of
 from pointstamp.runtime.checkpoints import begin
 from pointstamp.runtime.exit import StoppedAtExit
-from pointstamp.runtime.memory import budget_of
 from pointstamp.runtime.threads import Helper, join
 from pointstamp.runtime.worker import Worker
 
@@ -55,6 +55,7 @@ def simulate(
     lose_process: bool = False,
     checkpoint: Checkpoint | None = None,
     kill_at: int | None = None,
+    progress_mode: str = "demand",
 ) -> list[R]:
     """Runs ``main(worker)`` on simulated workers, in an order that is determined by the seed alone.
 
@@ -79,6 +80,8 @@ def simulate(
         kill_at: The step at which all processes are killed at once: a step is a turn, a message that arrives,
             or a call that changes the location. The computation then runs again, in another order, and
             resumes from its last checkpoint to its end. Where it has fewer steps, nothing is killed.
+        progress_mode: As for `Config`. With ``"tree:2"``, the seed also draws when a process that adds up the
+            progress of its group waits no longer for the rest of it.
 
     Returns:
         The results of `main` on each worker, in their order; where all were killed, those of the second run.
@@ -110,7 +113,7 @@ def simulate(
     if kill_at is not None and (checkpoint is None or isinstance(kill_at, bool) or kill_at < 1):
         raise ConfigError(f"kill_at is a step from 1 on, and needs a checkpoint=, and is {kill_at!r}")
     main_of("simulate", main)
-    config = Config(workers=workers)  # checks the number
+    config = Config(workers=workers, progress_mode=progress_mode)  # checks both
     given: object = seed
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise ConfigError(f"seed is an integer from 0 on, not {seed!r}")
@@ -132,6 +135,8 @@ def simulate(
         return _Simulated(main, config, processes, seed, lose_process, checkpoint, None).run()
     except BaseException as error:
         how = f"workers={workers}, seed={seed}, processes={processes}, lose_process={lose_process}"
+        if progress_mode != "demand":
+            how += f", progress_mode={progress_mode!r}"
         if checkpoint is not None:
             how += f", checkpoint=..., kill_at={kill_at}"
         note(error, f"to repeat this: pointstamp.testing.simulate(main, {how})")
@@ -172,13 +177,7 @@ class _Simulated:
                 self._check_killed()
                 raise
         self._clusters = [
-            _core.Cluster(
-                self._here,
-                _core.ProgressMode.DEMAND,
-                config.high_water,
-                self._simulation.connections(process) if processes > 1 else None,
-                budget_of(config),
-            )
+            cluster_of(self._here, config, self._simulation.connections(process) if processes > 1 else None)
             for process in range(processes)
         ]
         self._entered: set[int] = set()

@@ -63,7 +63,10 @@ REMOTE = ["10.0.0.1:2101", "10.0.0.2:2101"]
         ({"connect_timeout": float("nan")}, "connect_timeout must be a positive number"),
         ({"connect_timeout": "soon"}, "connect_timeout must be a number of seconds, and is 'soon'"),
         ({"stall_timeout": -1}, "stall_timeout must be a positive number of seconds"),
-        ({"progress_mode": "lazy"}, 'progress_mode must be "demand" or "eager", and is \'lazy\''),
+        ({"progress_mode": "lazy"}, 'progress_mode must be "demand", "eager" or "tree", and is \'lazy\''),
+        ({"progress_mode": "eager:2"}, "progress_mode must be .*, and is 'eager:2'"),
+        ({"progress_mode": "tree:0"}, "'tree:0': after tree: comes the number of processes in a group"),
+        ({"progress_mode": "tree:"}, "'tree:': after tree: comes the number of processes in a group"),
         ({"high_water": 0}, "high_water must be at least 1"),
     ],
 )

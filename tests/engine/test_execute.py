@@ -29,9 +29,9 @@ def test_several_workers_have_threads_with_names() -> None:
     assert names == ["pointstamp-worker-0", "pointstamp-worker-1", "pointstamp-worker-2"]
 
 
-@pytest.mark.parametrize("mode", ["eager", "demand"])
+@pytest.mark.parametrize("mode", ["eager", "demand", "tree"])
 @pytest.mark.parametrize("workers", WORKERS)
-def test_both_progress_modes_end_with_the_same_result(mode: str, workers: int) -> None:
+def test_all_progress_modes_end_with_the_same_result(mode: str, workers: int) -> None:
     def main(worker: ps.Worker) -> int:
         handle: ps.InputHandle[int] = ps.InputHandle()
         seen = 0

@@ -41,14 +41,16 @@ def traced(trace: list[Any]) -> Any:
     return main
 
 
+@pytest.mark.parametrize("mode", ["demand", "tree:2"])
 @pytest.mark.parametrize(("workers", "processes"), LAYOUTS)
-def test_a_seed_repeats_and_others_differ(workers: int, processes: int) -> None:
+def test_a_seed_repeats_and_others_differ(workers: int, processes: int, mode: str) -> None:
     orders = set()
     for seed in range(6):
         first: list[Any] = []
         again: list[Any] = []
-        result = simulate(traced(first), workers=workers, seed=seed, processes=processes)
-        assert simulate(traced(again), workers=workers, seed=seed, processes=processes) == result
+        run = partial(simulate, workers=workers, seed=seed, processes=processes, progress_mode=mode)
+        result = run(traced(first))
+        assert run(traced(again)) == result
         assert again == first
         orders.add(tuple(first))
     assert workers == 1 or len(orders) > 3

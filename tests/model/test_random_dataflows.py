@@ -23,9 +23,15 @@ def test_a_dataflow_is_the_function_that_it_says(
 
 
 @settings(max_examples=examples(40))
-@given(steps=programs, data=inputs, workers=st.integers(1, 8), seed=st.integers(0, 2**32))
+@given(
+    steps=programs,
+    data=inputs,
+    workers=st.integers(1, 8),
+    seed=st.integers(0, 2**32),
+    group=st.integers(1, 4),
+)
 def test_in_whatever_order_workers_run_and_messages_arrive(
-    steps: Steps, data: list[tuple[int, int]], workers: int, seed: int
+    steps: Steps, data: list[tuple[int, int]], workers: int, seed: int, group: int
 ) -> None:
     def main(worker: ps.Worker) -> ps.Capture[int]:
         with worker.dataflow() as scope:
@@ -33,7 +39,8 @@ def test_in_whatever_order_workers_run_and_messages_arrive(
         worker.run()
         return captured
 
-    assert merged(simulate(main, workers=workers, seed=seed)) == expected(steps, data)
+    results = simulate(main, workers=workers, seed=seed, progress_mode=f"tree:{group}")
+    assert merged(results) == expected(steps, data)
 
 
 def built(scope: ps.Scope, steps: Steps, data: list[tuple[int, int]]) -> ps.Capture[int]:

@@ -107,14 +107,72 @@ def test_workers_are_numbered_over_all_processes(real: Pool) -> None:
     assert found == [[(2 * p, 2 * count), (2 * p + 1, 2 * count)] for p in range(count)]
 
 
-@pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_both_progress_modes(real: Pool, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["eager", "demand", "tree", "tree:2"])
+def test_all_progress_modes(real: Pool, mode: str) -> None:
     expected = together(ps.execute(programs.word_count))
     found = real.run(programs.word_count, progress_mode=mode)
     assert together([result for results in found for result in results]) == expected
 
 
+@pytest.fixture(scope="module")
+def four() -> Iterator[Pool]:
+    with Pool(4) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("group", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("program", "sum_of"),
+    [
+        (programs.word_count, together),
+        (programs.reach, together),
+        (programs.sequence, the_same),
+        (programs.columns, columns_together),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_progress_by_relays_gives_what_one_worker_gives(
+    four: Pool, group: int, program: Callable[..., Any], sum_of: Callable[[list[Any]], Any]
+) -> None:
+    expected = sum_of(ps.execute(program))
+    found = four.run(program, progress_mode=f"tree:{group}")
+    assert not any(isinstance(results, Failure) for results in found), found
+    assert sum_of([result for results in found for result in results]) == expected
+
+
+def test_relays_send_for_the_others_of_their_group() -> None:
+    def main(worker: ps.Worker) -> list[int]:
+        handle: ps.InputHandle[int] = ps.InputHandle()
+        with worker.dataflow() as scope:
+            probe = handle.to_stream(scope).broadcast().probe()
+        sent = []
+        for time in range(2):
+            for turn in range(50):
+                handle.advance_to(50 * time + turn + 1)
+                worker.step_while(lambda: probe.less_than(handle.time))
+            sent.append(worker.traffic().progress_messages)
+        return sent
+
+    each = [last - first for first, last in several.execute(main, 5, progress_mode="tree:2")]
+    # Processes 0, 2 and 4 relay: to each other, and the first two to a member. Each round has one frame of
+    # each member, and more where a process is late.
+    straight = several.execute(main, 5)
+    assert all(50 <= sent < 150 for sent in (each[1], each[3])), each
+    assert all(sent >= 100 for sent in (each[0], each[2], each[4])), each
+    assert sum(each) < sum(last - first for first, last in straight), each
+
+
 # ------------------------------------------------------------ failures
+
+
+@pytest.mark.parametrize("where", range(4))
+def test_each_process_says_what_happened_in_a_group(four: Pool, where: int) -> None:
+    found = four.run(programs.divides, where, progress_mode="tree:2")
+    for process, outcome in enumerate(found):
+        assert isinstance(outcome, Failure)
+        assert outcome.kind == ("ZeroDivisionError" if process == where else "ClusterError")
+        if process != where:
+            assert outcome.text.startswith(f"process {where} ({four.addresses[where]}) failed: ZeroDivision")
 
 
 def test_each_process_says_what_happened(real: Pool) -> None:
@@ -263,6 +321,7 @@ def test_an_address_that_is_taken() -> None:
     [
         ({"workers": [1, 2]}, "(2 there and 1|1 there and 2) here"),
         ({"progress_mode": ["eager", "demand"]}, "the progress mode is (eager|demand) there"),
+        ({"progress_mode": ["tree:2", "tree"]}, "the progress mode is (tree:2|tree) there"),
         ({"stall_timeout": [5, 7]}, "the stall timeout is [57] s there"),
     ],
 )

@@ -13,19 +13,26 @@
 //! sent nothing in that time is not waited for again before it has begun another step. While something waits, no
 //! worker parks for longer than that; and where every worker is busy with something else, a thread of its own sends
 //! them. A worker alone in its process sends at the end of its step.
+//!
+//! Frames go to every other process, or by [relays](crate::relay). The thread that sends where no worker does also sends what has waited
+//! in a relay.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use crossbeam::utils::CachePadded;
 
 use crate::activity::Activity;
-use crate::encode::{Encode, Encoder};
+use crate::combine::Combine;
+use crate::encode::{CodecError, Encoder};
 use crate::lock::lock;
+use crate::relay::{Place, Relay};
 use crate::sender::{Sender, Uplink};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Parker, Unparker};
+use crate::transport::joined;
 use crate::{ChannelId, Recipient};
 
 /// The longest time that combined messages wait for other workers, where a worker is available to send them.
@@ -33,19 +40,6 @@ pub const LINGER: Duration = Duration::from_micros(500);
 
 /// The longest time that combined messages wait where no worker is available.
 const TICK: Duration = Duration::from_millis(1);
-
-/// Messages that can be added up.
-pub trait Combine: Encode + Clone {
-    /// Adds the content of another message.
-    fn add(&mut self, other: &Self);
-
-    /// Whether the message is empty, because the changes in it have cancelled. Called once, before it is
-    /// sent.
-    fn is_nothing(&mut self) -> bool;
-
-    /// Writes the message, as [`Encode::encode`]; it cannot fail.
-    fn put(&self, out: &mut Encoder);
-}
 
 /// The messages of the workers of one process that are not sent yet.
 pub(crate) struct Combiner {
@@ -58,9 +52,39 @@ pub(crate) struct Combiner {
     /// Held while frames are passed to the transport, so that the frames of a channel stay in order.
     wire: Mutex<()>,
     uplink: Arc<Uplink>,
+    route: Route,
     linger: Duration,
-    /// The thread that sends where no worker does; present where there are workers to wait for.
+    /// The thread that sends where no worker does; present where there is something to wait for.
     clock: OnceLock<Clock>,
+}
+
+/// The processes that frames go to.
+pub(crate) enum Route {
+    /// Every other one.
+    Straight,
+    /// The process that relays for this one.
+    Relay(usize),
+    /// The processes that this process's relay serves.
+    Relays(Relays),
+}
+
+/// The relay of this process.
+pub(crate) struct Relays {
+    relay: Mutex<Box<dyn Relay>>,
+    waits: AtomicBool,
+}
+
+impl Route {
+    /// The route of a process, with the relay that it has if it is one.
+    pub(crate) fn of(place: &Place, relay: impl FnOnce() -> Box<dyn Relay>) -> Self {
+        match place.relay() {
+            Some(process) => Route::Relay(process),
+            None => Route::Relays(Relays {
+                relay: Mutex::new(relay()),
+                waits: AtomicBool::new(false),
+            }),
+        }
+    }
 }
 
 struct Pending {
@@ -86,33 +110,29 @@ impl<T> Pot<T> {
 }
 
 pub(crate) trait Flush: Send + Sync {
-    fn flush(&self, uplink: &Uplink);
+    fn flush(&self, combiner: &Combiner);
 }
 
 impl<T: Combine> Flush for Pot<T> {
-    fn flush(&self, uplink: &Uplink) {
+    fn flush(&self, combiner: &Combiner) {
         let sum = lock(&self.sum).take();
         let Some(mut sum) = sum else { return };
         if sum.is_nothing() {
             return;
         }
-        send(uplink, uplink.stripe_of_others(), self.id, &sum);
+        combiner.send_message(combiner.uplink.stripe_of_others(), self.id, &sum, false);
     }
 }
 
-/// Sends a message to every other process.
-fn send<T: Combine>(uplink: &Uplink, stripe: usize, id: ChannelId, message: &T) {
-    let mut encoder = Encoder::new();
-    message.put(&mut encoder);
-    let body = encoder.finish();
-    let route = Recipient::Everyone(id);
-    uplink.count(stripe, uplink.others().count(), route);
-    uplink.send(uplink.others(), route, &body, &uplink.progress);
-}
-
 impl Combiner {
-    pub(crate) fn new(activity: Arc<Activity>, uplink: Arc<Uplink>, linger: Duration) -> Arc<Self> {
+    pub(crate) fn new(
+        activity: Arc<Activity>,
+        uplink: Arc<Uplink>,
+        route: Route,
+        linger: Duration,
+    ) -> Arc<Self> {
         let workers = activity.workers();
+        let relays = matches!(route, Route::Relays(_)) && !uplink.transport().keeps_time();
         let combiner = Arc::new(Combiner {
             dirty: AtomicBool::new(false),
             activity,
@@ -124,10 +144,11 @@ impl Combiner {
             }),
             wire: Mutex::new(()),
             uplink,
+            route,
             linger,
             clock: OnceLock::new(),
         });
-        if workers > 1 {
+        if workers > 1 || relays {
             let clock = Clock::start(Arc::downgrade(&combiner));
             let _first = combiner.clock.set(clock);
         }
@@ -170,7 +191,27 @@ impl Combiner {
         for pot in self.take() {
             self.send(&*pot);
         }
-        send(&self.uplink, worker, id, message);
+        self.send_message(worker, id, message, true);
+    }
+
+    /// Sends a message on its way to every other process. Called with the wire.
+    fn send_message<T: Combine>(&self, stripe: usize, id: ChannelId, message: &T, at_once: bool) {
+        let mut encoder = Encoder::new();
+        message.put(&mut encoder);
+        let body = encoder.finish();
+        let uplink = &self.uplink;
+        let count = 1;
+        let route = Recipient::Sum { id, count, at_once };
+        uplink.count(stripe, uplink.others().count(), route);
+        match &self.route {
+            Route::Straight => uplink.send(uplink.others(), route, &body, &uplink.progress),
+            Route::Relay(relay) => uplink.send([*relay], route, &body, &uplink.progress),
+            Route::Relays(_) => {
+                let here = uplink.transport().process();
+                let read = self.relay(here, id, count, at_once, joined(&body));
+                read.expect("what was written just now can be read");
+            }
+        }
     }
 
     pub(crate) fn step_begins(&self, worker: usize) {
@@ -242,7 +283,57 @@ impl Combiner {
     }
 
     pub(crate) fn send(&self, pot: &dyn Flush) {
-        pot.flush(&self.uplink);
+        pot.flush(self);
+    }
+}
+
+impl Combiner {
+    /// Passes a sum of a process on to those that this one relays to, or lets it wait for others.
+    pub(crate) fn relay(
+        &self,
+        from: usize,
+        id: ChannelId,
+        count: u32,
+        at_once: bool,
+        body: Bytes,
+    ) -> Result<(), CodecError> {
+        self.with_relay(|relay| relay.receive(&self.uplink, from, id, count, at_once, body))
+            .unwrap_or(Ok(()))
+    }
+
+    /// Passes on all that waits in the relay.
+    pub(crate) fn flush_relay(&self) {
+        self.with_relay(|relay| relay.flush(&self.uplink));
+    }
+
+    /// Passes on what has waited in the relay for as long as `linger`.
+    pub(crate) fn relay_time_passes(&self, linger: Duration) {
+        if self.relay_waits() {
+            self.with_relay(|relay| relay.time_passes(&self.uplink, linger));
+        }
+    }
+
+    /// Whether something waits in the relay.
+    pub(crate) fn relay_waits(&self) -> bool {
+        match &self.route {
+            Route::Relays(relays) => relays.waits.load(Ordering::SeqCst),
+            Route::Straight | Route::Relay(_) => false,
+        }
+    }
+
+    fn with_relay<R>(&self, act: impl FnOnce(&mut dyn Relay) -> R) -> Option<R> {
+        let Route::Relays(relays) = &self.route else {
+            return None;
+        };
+        let mut relay = lock(&relays.relay);
+        let result = act(&mut **relay);
+        let waits = relay.waits();
+        relays.waits.store(waits, Ordering::SeqCst);
+        drop(relay);
+        if waits && let Some(clock) = self.clock.get() {
+            clock.set();
+        }
+        Some(result)
     }
 }
 
@@ -327,8 +418,12 @@ fn tick(combiner: &Weak<Combiner>, state: &ClockState, parker: &Parker) {
             return;
         };
         combiner.woke();
+        let keeps_time = combiner.uplink.transport().keeps_time();
+        if !keeps_time {
+            combiner.relay_time_passes(combiner.linger);
+        }
         state.set.store(false, Ordering::SeqCst);
-        if combiner.dirty.load(Ordering::SeqCst) {
+        if combiner.dirty.load(Ordering::SeqCst) || (!keeps_time && combiner.relay_waits()) {
             state.set.store(true, Ordering::SeqCst);
         }
     }
@@ -386,7 +481,7 @@ mod tests {
             let doorbells = mailboxes.iter().map(Mailbox::doorbell).collect();
             let uplink = Uplink::new(Arc::new(NoWhere), Arc::new(Gauge::new(2)));
             let activity = Arc::new(Activity::new(doorbells));
-            let combiner = Combiner::new(activity, Arc::new(uplink), LINGER);
+            let combiner = Combiner::new(activity, Arc::new(uplink), Route::Straight, LINGER);
             let state = Arc::clone(&combiner.clock.get().expect("two workers").state);
             assert_eq!(Arc::strong_count(&state), 3, "the thread has one");
             if closed {

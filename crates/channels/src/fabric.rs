@@ -8,16 +8,19 @@
 //!
 //! Workers are numbered over all processes: worker `w` of process `p` is number `p * workers + w`.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::activity::Activity;
-use crate::combiner::{Combiner, LINGER};
+use crate::combine::Combine;
+use crate::combiner::{Combiner, LINGER, Route};
 use crate::gauge::{Gauge, Tally};
 use crate::lock::lock;
 use crate::pressure::Pressure;
+use crate::relay::{Place, Relaying};
 use crate::routes::Routes;
 use crate::sender::Uplink;
 use crate::sync::{Mutex, MutexGuard};
@@ -54,13 +57,15 @@ pub struct Fabric {
     pressure: Pressure,
     uplink: Option<Arc<Uplink>>,
     combiner: Option<Arc<Combiner>>,
+    /// The other processes that this one relays progress for.
+    members: Range<usize>,
     overseer: OnceLock<Weak<dyn Overseer>>,
 }
 
 impl Fabric {
     /// A fabric for `workers` threads of this process alone, and a mailbox for each of them.
     pub fn in_process(workers: usize, high_water: usize) -> (Arc<Fabric>, Vec<Mailbox>) {
-        Self::new(workers, high_water, None, LINGER)
+        Self::new(workers, high_water, None, LINGER, |_| Route::Straight, 1)
     }
 
     /// A fabric for `workers` threads of this process, and as many of each process that the transport connects. Nothing arrives
@@ -81,7 +86,39 @@ impl Fabric {
         transport: Arc<dyn Transport>,
         linger: Duration,
     ) -> (Arc<Fabric>, Vec<Mailbox>) {
-        Self::new(workers, high_water, Some(transport), linger)
+        Self::new(
+            workers,
+            high_water,
+            Some(transport),
+            linger,
+            |_| Route::Straight,
+            1,
+        )
+    }
+
+    /// Creates a fabric as [`in_cluster_lingering`](Self::in_cluster_lingering) does, in which combined messages go by
+    /// [relays](crate::relay), where groups have more than one process. Every channel of combined messages is of type `T`.
+    ///
+    /// # Panics
+    ///
+    /// When groups have no process.
+    pub fn in_cluster_of_groups<T: Combine + Send>(
+        workers: usize,
+        high_water: usize,
+        transport: Arc<dyn Transport>,
+        linger: Duration,
+        group: usize,
+    ) -> (Arc<Fabric>, Vec<Mailbox>) {
+        assert!(group > 0, "groups of no processes");
+        let route = |place: &Place| {
+            let relay = || Box::new(Relaying::<T>::new(place.clone(), linger)) as _;
+            if group == 1 {
+                Route::Straight
+            } else {
+                Route::of(place, relay)
+            }
+        };
+        Self::new(workers, high_water, Some(transport), linger, route, group)
     }
 
     fn new(
@@ -89,6 +126,8 @@ impl Fabric {
         high_water: usize,
         transport: Option<Arc<dyn Transport>>,
         linger: Duration,
+        route: impl FnOnce(&Place) -> Route,
+        group: usize,
     ) -> (Arc<Fabric>, Vec<Mailbox>) {
         let mailboxes: Vec<_> = (0..workers).map(|_| Mailbox::new()).collect();
         let doorbells: Vec<_> = mailboxes.iter().map(Mailbox::doorbell).collect();
@@ -101,9 +140,12 @@ impl Fabric {
         let uplink =
             transport.map(|transport| Arc::new(Uplink::new(transport, Arc::clone(&gauge))));
         let activity = Arc::new(Activity::new(doorbells.clone()));
-        let combiner = uplink
-            .as_ref()
-            .map(|uplink| Combiner::new(Arc::clone(&activity), Arc::clone(uplink), linger));
+        let place = Place::new(process, processes, group);
+        let members = place.members();
+        let combiner = uplink.as_ref().map(|uplink| {
+            let (activity, uplink) = (Arc::clone(&activity), Arc::clone(uplink));
+            Combiner::new(activity, uplink, route(&place), linger)
+        });
         let pressure = Pressure::new(
             Arc::clone(&gauge),
             Arc::clone(&activity),
@@ -120,6 +162,7 @@ impl Fabric {
             pressure,
             uplink,
             combiner,
+            members,
             overseer: OnceLock::new(),
         };
         (Arc::new(fabric), mailboxes)
@@ -131,8 +174,13 @@ impl Fabric {
     }
 
     /// The numbers of the workers of this process.
-    pub fn here(&self) -> std::ops::Range<usize> {
+    pub fn here(&self) -> Range<usize> {
         self.first..self.first + self.doorbells.len()
+    }
+
+    /// The numbers of the other processes that this one relays progress for: it stays until they have left.
+    pub fn members(&self) -> Range<usize> {
+        self.members.clone()
     }
 
     /// The connections to the other processes, if there are any.

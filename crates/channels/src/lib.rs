@@ -5,6 +5,7 @@
 //! * [`sender`]: the other end, also of the way to another process.
 //! * [`fabric`]: how workers that build the same dataflow find each other's queues, by [`ChannelId`].
 //! * [`combiner`]: broadcasts that are added up before they leave the process.
+//! * [`relay`]: broadcasts that are added up on their way, where processes are many.
 //! * [`transport`] and [`encode`]: the interfaces of connections and messages. `pointstamp-net` has the connections
 //!   between processes, `pointstamp-testkit` some between parts of one program.
 //!
@@ -32,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+pub mod combine;
 pub mod combiner;
 pub mod encode;
 pub mod error;
@@ -42,13 +44,15 @@ mod lock;
 pub mod mailbox;
 mod pressure;
 pub mod queue;
+pub mod relay;
 mod routes;
 pub mod sender;
 mod sync;
 mod tombstones;
 pub mod transport;
 
-pub use combiner::{Combine, Combined, LINGER};
+pub use combine::{Combine, Sum};
+pub use combiner::{Combined, LINGER};
 pub use encode::{Encode, Encoder};
 pub use error::ChannelError;
 pub use fabric::{Fabric, Overseer};
@@ -57,5 +61,6 @@ pub use id::ChannelId;
 pub use mailbox::{Doorbell, Mailbox, Ring};
 pub use pressure::{ASK, STALLED};
 pub use queue::Receiver;
+pub use relay::group_of;
 pub use sender::{Sender, Traffic};
 pub use transport::{Farewell, MAX_BODY, Reason, Receive, Recipient, Transport, joined};

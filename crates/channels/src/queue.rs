@@ -27,7 +27,17 @@ use crate::{ChannelId, Doorbell, Ring};
 /// A waiting message, with the bytes that the gauge counts for it.
 enum Slot<T> {
     Message(T, usize),
-    Frame(Bytes),
+    /// A frame, and the number of messages in it.
+    Frame(Bytes, u32),
+}
+
+impl<T> Slot<T> {
+    fn messages(&self) -> usize {
+        match self {
+            Slot::Message(..) => 1,
+            Slot::Frame(_, count) => *count as usize,
+        }
+    }
 }
 
 pub(crate) struct Queue<T> {
@@ -66,16 +76,16 @@ impl<T> Queue<T> {
         self.enqueue(Slot::Message(message, footprint), footprint, stripe);
     }
 
-    /// Enqueues a message of another process, where it was counted as sent.
-    pub(crate) fn push_frame(&self, frame: Bytes) {
+    /// Enqueues a frame of another process, with the number of messages in it, which were counted as sent there.
+    pub(crate) fn push_frame(&self, frame: Bytes, count: u32) {
         let bytes = frame.len();
-        self.enqueue(Slot::Frame(frame), bytes, self.gauge.others());
+        self.enqueue(Slot::Frame(frame, count), bytes, self.gauge.others());
     }
 
     #[inline]
     fn enqueue(&self, slot: Slot<T>, bytes: usize, stripe: usize) {
         if self.closed.load(Ordering::Acquire) {
-            return self.gauge.taken(stripe, 1);
+            return self.gauge.taken(stripe, slot.messages());
         }
         self.gauge.add(stripe, bytes);
         self.slots.push(slot);
@@ -89,10 +99,10 @@ impl<T> Queue<T> {
     #[inline]
     fn take(&self, stripe: usize) -> Option<(Slot<T>, usize)> {
         let slot = self.slots.pop()?;
-        self.gauge.taken(stripe, 1);
+        self.gauge.taken(stripe, slot.messages());
         let bytes = match &slot {
             Slot::Message(_, footprint) => *footprint,
-            Slot::Frame(frame) => frame.len(),
+            Slot::Frame(frame, _) => frame.len(),
         };
         Some((slot, bytes))
     }
@@ -136,7 +146,7 @@ impl<T> Receiver<T> {
 fn decoded<T: Encode>(slot: Slot<T>) -> Result<T, CodecError> {
     match slot {
         Slot::Message(message, _) => Ok(message),
-        Slot::Frame(frame) => T::decode(frame),
+        Slot::Frame(frame, _) => T::decode(frame),
     }
 }
 
@@ -254,8 +264,8 @@ mod tests {
         assert!(receiver.is_empty());
         queue.push(1, 100, 1);
         assert!(!receiver.is_empty());
-        queue.push_frame(Bytes::copy_from_slice(&2_u64.to_le_bytes()));
-        queue.push_frame(Bytes::from_static(b"no number"));
+        queue.push_frame(Bytes::copy_from_slice(&2_u64.to_le_bytes()), 1);
+        queue.push_frame(Bytes::from_static(b"no number"), 1);
         queue.push(3, 100, 1);
         assert_eq!(gauge.level(), 217);
         assert_eq!(receiver.pop().unwrap(), Some(1));
@@ -271,7 +281,7 @@ mod tests {
         let (queue, gauge) = queue::<u64>(Mailbox::new().doorbell());
         let receiver = Receiver::new(Arc::clone(&queue));
         queue.push(1, 100, 1);
-        queue.push_frame(Bytes::copy_from_slice(&2_u64.to_le_bytes()));
+        queue.push_frame(Bytes::copy_from_slice(&2_u64.to_le_bytes()), 1);
         receiver.pull().unwrap();
         queue.push(3, 100, 1);
         assert_eq!(receiver.pulled(), [1, 2]);

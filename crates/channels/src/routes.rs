@@ -17,7 +17,7 @@ use crate::tombstones::Tombstones;
 /// The queues of one channel, of whatever type of message.
 pub(crate) trait Inlet: Send + Sync {
     /// Hands a frame to a worker, by its number in this process, or to each of them.
-    fn deliver(&self, worker: Option<usize>, body: Bytes);
+    fn deliver(&self, arrival: Arrival);
 
     /// To find out the type.
     fn as_any(&self) -> &dyn Any;
@@ -27,12 +27,17 @@ pub(crate) trait Inlet: Send + Sync {
 pub(crate) struct Queues<T>(pub(crate) Vec<Arc<Queue<T>>>);
 
 impl<T: Send + 'static> Inlet for Queues<T> {
-    fn deliver(&self, worker: Option<usize>, body: Bytes) {
+    fn deliver(&self, arrival: Arrival) {
+        let Arrival {
+            worker,
+            count,
+            body,
+        } = arrival;
         match worker {
-            Some(worker) => self.0[worker].push_frame(body),
+            Some(worker) => self.0[worker].push_frame(body, count),
             None => {
                 for queue in &self.0 {
-                    queue.push_frame(body.clone());
+                    queue.push_frame(body.clone(), count);
                 }
             }
         }
@@ -40,6 +45,22 @@ impl<T: Send + 'static> Inlet for Queues<T> {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// A frame that has arrived.
+pub(crate) struct Arrival {
+    /// The number of the worker in this process; `None` for every worker.
+    pub(crate) worker: Option<usize>,
+    /// The number of messages in the frame.
+    pub(crate) count: u32,
+    pub(crate) body: Bytes,
+}
+
+impl Arrival {
+    /// The number of messages, one for each worker that gets them.
+    pub(crate) fn messages(&self, workers: usize) -> usize {
+        self.count as usize * self.worker.map_or(workers, |_| 1)
     }
 }
 
@@ -53,17 +74,17 @@ pub(crate) struct Entry {
     /// Workers that have opened it.
     pub(crate) opened: Vec<bool>,
     /// Frames that came before.
-    waiting: Vec<(Option<usize>, Bytes)>,
+    waiting: Vec<Arrival>,
 }
 
 /// The destination of a frame.
 pub(crate) enum Arrived {
     /// These queues take it.
-    At(Arc<dyn Inlet>, Bytes),
+    At(Arc<dyn Inlet>, Arrival),
     /// It waits.
     Kept,
     /// It will not be wanted.
-    Dropped,
+    Dropped(Arrival),
 }
 
 /// All channels of a process.
@@ -79,21 +100,15 @@ pub(crate) struct Routes {
 
 impl Routes {
     /// Finds a frame's queues.
-    pub(crate) fn arrive(
-        &mut self,
-        id: ChannelId,
-        worker: Option<usize>,
-        body: Bytes,
-        workers: usize,
-    ) -> Arrived {
+    pub(crate) fn arrive(&mut self, id: ChannelId, arrival: Arrival, workers: usize) -> Arrived {
         if self.gone == workers || self.ended.contains(id.dataflow) {
-            return Arrived::Dropped;
+            return Arrived::Dropped(arrival);
         }
         let entry = self.channels.entry(id).or_default();
         if let Some(inlet) = &entry.inlet {
-            return Arrived::At(Arc::clone(inlet), body);
+            return Arrived::At(Arc::clone(inlet), arrival);
         }
-        entry.waiting.push((worker, body));
+        entry.waiting.push(arrival);
         Arrived::Kept
     }
 
@@ -134,9 +149,9 @@ impl Entry {
     pub(crate) fn replay(&mut self, inlet: &dyn Inlet) -> usize {
         let waiting = std::mem::take(&mut self.waiting);
         let mut bytes = 0;
-        for (worker, body) in waiting {
-            bytes += body.len();
-            inlet.deliver(worker, body);
+        for arrival in waiting {
+            bytes += arrival.body.len();
+            inlet.deliver(arrival);
         }
         bytes
     }
@@ -144,13 +159,12 @@ impl Entry {
     /// The number of waiting messages: a frame for every worker of the process counts once for each.
     pub(crate) fn messages(&self, workers: usize) -> usize {
         let waiting = self.waiting.iter();
-        waiting
-            .map(|(worker, _)| worker.map_or(workers, |_| 1))
-            .sum()
+        waiting.map(|arrival| arrival.messages(workers)).sum()
     }
 
     /// The bytes of the waiting frames.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.iter().map(|(_, body)| body.len()).sum()
+        let waiting = self.waiting.iter();
+        waiting.map(|arrival| arrival.body.len()).sum()
     }
 }

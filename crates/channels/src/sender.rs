@@ -95,10 +95,16 @@ impl Uplink {
     pub(crate) fn count(&self, stripe: usize, processes: usize, route: Recipient) {
         let copies = match route {
             Recipient::Worker(..) => 1,
-            Recipient::Everyone(_) => self.gauge.workers(), // each process has as many
+            Recipient::Everyone(_) | Recipient::Sum { .. } => self.gauge.workers(), // each process has as many
             Recipient::Control => 0,
         };
         self.gauge.sent(stripe, processes * copies);
+    }
+
+    /// Counts messages to every worker of some processes as taken: they have cancelled on the way.
+    pub(crate) fn take_away(&self, processes: usize, messages: u32) {
+        let copies = processes * self.gauge.workers() * messages as usize;
+        self.gauge.taken(self.gauge.others(), copies);
     }
 
     /// Queues a word about back-pressure.

@@ -36,6 +36,16 @@ pub enum Recipient {
     Worker(ChannelId, u32),
     /// A channel's message for every worker of the receiving process.
     Everyone(ChannelId),
+    /// A sum of a channel's messages, for every worker of the receiving process and for the processes that it
+    /// relays for.
+    Sum {
+        /// The channel.
+        id: ChannelId,
+        /// The number of messages.
+        count: u32,
+        /// Whether relays pass it on without waiting for other messages.
+        at_once: bool,
+    },
     /// The computation itself.
     Control,
 }
@@ -94,6 +104,15 @@ pub trait Receive: Send + Sync {
     /// any thread, also before the [`Transport::send`] that queued them has returned: a count of them may fall below
     /// zero for a moment.
     fn written(&self, bytes: usize);
+
+    /// Whether messages wait in this process until a time has passed, of a transport that [keeps](Transport::keeps_time) the
+    /// time itself.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Says that the time has passed for which messages wait.
+    fn time_passes(&self) {}
 }
 
 /// The connections of one process to all others.
@@ -106,6 +125,11 @@ pub trait Transport: Send + Sync {
 
     /// The address of a process, for messages.
     fn address(&self, process: usize) -> String;
+
+    /// Whether this transport says when a time has passed, by [`Receive::time_passes`], in place of the clock.
+    fn keeps_time(&self) -> bool {
+        false
+    }
 
     /// Begins to pass arriving frames to `receiver`. To be called once.
     fn start(&self, receiver: Arc<dyn Receive>);

@@ -2,49 +2,15 @@
 
 #[path = "support/nodes.rs"]
 mod nodes;
+#[path = "support/numbers.rs"]
+mod numbers;
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use pointstamp_channels::encode::CodecError;
-use pointstamp_channels::{
-    ChannelId, Combine, Combined, Encode, Encoder, Fabric, LINGER, Mailbox, Ring,
-};
+use pointstamp_channels::{ChannelId, Combined, Fabric, LINGER, Mailbox, Ring};
 
 use nodes::{ID, LONG, Node, close, patient_cluster, receive};
-
-/// Numbers that are added up.
-#[derive(Clone, Debug, PartialEq)]
-struct Sum(i64);
-
-impl Encode for Sum {
-    fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
-        self.put(out);
-        Ok(())
-    }
-
-    fn decode(bytes: Bytes) -> Result<Self, CodecError> {
-        Ok(Sum(i64::from_le_bytes(bytes.as_ref().try_into()?)))
-    }
-
-    fn footprint(&self) -> usize {
-        0
-    }
-}
-
-impl Combine for Sum {
-    fn add(&mut self, other: &Self) {
-        self.0 += other.0;
-    }
-
-    fn is_nothing(&mut self) -> bool {
-        self.0 == 0
-    }
-
-    fn put(&self, out: &mut Encoder) {
-        out.put_slice(&self.0.to_le_bytes());
-    }
-}
+use numbers::Sum;
 
 /// Starts a process of three workers, and one that listens.
 fn combining(linger: Duration) -> (Vec<Node>, Vec<Combined<Sum>>) {

@@ -40,6 +40,7 @@ pub use hold::Hold;
 pub use listener::Handler;
 
 use crate::error::{Disagreement, Error};
+use crate::run::changes::Changes;
 
 /// The state that the workers of one process share.
 pub struct Cluster {
@@ -111,8 +112,26 @@ impl Cluster {
         transport: Arc<dyn Transport>,
         linger: Duration,
     ) -> (Arc<Cluster>, Vec<Seed>) {
+        Self::in_cluster_of_groups(workers, mode, high_water, transport, linger, 1)
+    }
+
+    /// Creates a computation as [`in_cluster_lingering`](Self::in_cluster_lingering) does, whose processes are in groups of so many:
+    /// the first process of each group adds up the group's progress and passes it on. With groups of one, every
+    /// process sends its progress to every other one. [`group_of`](pointstamp_channels::group_of) says how many are good.
+    ///
+    /// # Panics
+    ///
+    /// When groups have no process.
+    pub fn in_cluster_of_groups(
+        workers: usize,
+        mode: Mode,
+        high_water: usize,
+        transport: Arc<dyn Transport>,
+        linger: Duration,
+        group: usize,
+    ) -> (Arc<Cluster>, Vec<Seed>) {
         let (fabric, mailboxes) =
-            Fabric::in_cluster_lingering(workers, high_water, transport, linger);
+            Fabric::in_cluster_of_groups::<Changes>(workers, high_water, transport, linger, group);
         let (cluster, seeds) = Self::new(fabric, mailboxes, mode);
         let overseer: Weak<Cluster> = Arc::downgrade(&cluster);
         cluster.fabric.start(overseer);

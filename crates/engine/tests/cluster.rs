@@ -16,7 +16,7 @@ use pointstamp_order::Point;
 use pointstamp_progress::Mode;
 use pointstamp_testkit::memory::Delay;
 
-use common::{Shape, processes};
+use common::{Shape, grouped, processes};
 
 type Batch = Vec<u64>;
 
@@ -321,6 +321,51 @@ fn progress_between_processes_follows_the_processes_and_not_the_workers() {
                 frames <= 4.0 * most + 0.1,
                 "{frames} frames a round from {count} processes of {workers} workers"
             );
+        }
+    }
+}
+
+#[test]
+fn relays_send_for_their_groups() {
+    // Of five processes in pairs, processes 0, 2 and 4 relay, and process 4 for itself alone.
+    let (frames, _) = barrier(grouped(5, 2, 2), 200);
+    println!("{frames:.1} frames a round");
+    // Two from members, six between relays, two to members; more where a process was late. Straight, there would be 20.
+    assert!((9.0..20.0).contains(&frames), "{frames} frames a round");
+}
+
+#[test]
+fn programs_end_whatever_the_groups_are() {
+    for group in 1..=5 {
+        let results = grouped(5, 1, group).run::<Batch, _>(Mode::Demand, |worker| {
+            let (input, probe) = open_dataflow(worker, "rounds")?;
+            for round in 1..=50 {
+                // One process after the other is alone with something to say.
+                if round % 5 == worker.index() as u64 {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+                let next = Point::new(&[round]);
+                input.send(vec![round]).unwrap();
+                input.advance_to(&next)?;
+                worker.step_while(|| probe.less_than(&next))?;
+            }
+            Ok(probe.less_than(&Point::new(&[50])))
+        });
+        assert_eq!(results.unwrap(), [false; 5], "groups of {group}");
+    }
+}
+
+#[test]
+fn a_lost_relay_ends_all_others_and_is_named() {
+    let results = grouped(4, 1, 2).run_each::<Batch, ()>(Mode::Demand, |worker, transport| {
+        if worker.index() == 2 {
+            transport.kill();
+        }
+        for_ever(worker)
+    });
+    for (process, failure) in failures(results).iter().enumerate() {
+        if process != 2 {
+            names(failure, 2, "was cut");
         }
     }
 }

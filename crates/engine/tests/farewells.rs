@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pointstamp_channels::{Farewell, Reason, Receive, Recipient, Transport};
+use pointstamp_channels::{Farewell, LINGER, Reason, Receive, Recipient, Transport};
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_progress::Mode;
 
@@ -76,4 +76,70 @@ fn everybody_is_told_the_same() {
         reason: Reason::Raised("an interruption".to_owned()),
     });
     assert_eq!(*transport.sent.lock().unwrap(), [said.clone(), said]);
+}
+
+/// Process 0 of three, which notes what it says.
+#[derive(Default)]
+struct First {
+    receiver: Mutex<Option<Arc<dyn Receive>>>,
+    said: Mutex<Vec<Farewell>>,
+}
+
+impl Transport for First {
+    fn processes(&self) -> usize {
+        3
+    }
+
+    fn process(&self) -> usize {
+        0
+    }
+
+    fn address(&self, process: usize) -> String {
+        format!("place {process}")
+    }
+
+    fn start(&self, receiver: Arc<dyn Receive>) {
+        *self.receiver.lock().unwrap() = Some(receiver);
+    }
+
+    fn send(&self, _: usize, _: Recipient, _: Vec<Bytes>) -> usize {
+        0
+    }
+
+    fn farewell(&self, how: Farewell) {
+        self.said.lock().unwrap().push(how);
+    }
+
+    fn close(&self) {
+        self.receiver.lock().unwrap().take();
+    }
+}
+
+#[test]
+fn a_process_that_relays_stays_until_those_that_it_relays_for_have_left() {
+    // In groups of two, process 0 relays for process 1, and process 2 for itself.
+    for (group, members) in [(1, 0..0), (2, 1..2), (3, 1..3)] {
+        let transport = Arc::new(First::default());
+        let (cluster, seeds) = Cluster::in_cluster_of_groups(
+            1,
+            Mode::Demand,
+            1 << 20,
+            Arc::clone(&transport) as _,
+            LINGER,
+            group,
+        );
+        let receiver = transport.receiver.lock().unwrap().clone().unwrap();
+        let said = || transport.said.lock().unwrap().clone();
+        let soon = || Some(Instant::now() + Duration::from_millis(1));
+        cluster.ending().leave();
+        for member in members {
+            assert!(!cluster.ending().wait_for_others(soon()));
+            assert_eq!(said(), [], "{member} of a group of {group} needs it");
+            receiver.left(member, Farewell::Done);
+        }
+        let _others = cluster.ending().wait_for_others(soon());
+        assert_eq!(said(), [Farewell::Done], "groups of {group}");
+        drop(seeds);
+        cluster.close();
+    }
 }

@@ -116,6 +116,9 @@ pub(crate) fn header(kind: Kind, len: u32) -> [u8; HEADER] {
         Kind::Message(Recipient::Worker(id, worker)) => (1, [id.dataflow, id.channel, worker]),
         Kind::Message(Recipient::Everyone(id)) => (2, [id.dataflow, id.channel, 0]),
         Kind::Message(Recipient::Control) => (3, [0; 3]),
+        Kind::Message(Recipient::Sum { id, count, at_once }) => {
+            (8 + u8::from(at_once), [id.dataflow, id.channel, count])
+        }
         Kind::Heartbeat => (4, [0; 3]),
         Kind::Formed => (5, [0; 3]),
         Kind::Done => (6, [0; 3]),
@@ -157,6 +160,11 @@ fn parse(header: &[u8; HEADER]) -> Result<(Kind, usize), Malformed> {
             let origin = fields[0];
             let manner = Manner::of_number(fields[1]).ok_or(Malformed::Fields)?;
             (Kind::Failed { origin, manner }, 2, MAX_REASON)
+        }
+        8 | 9 => {
+            let (count, at_once) = (fields[2], number == 9);
+            let sum = Recipient::Sum { id, count, at_once };
+            (Kind::Message(sum), 3, MAX_BODY)
         }
         other => return Err(Malformed::Kind(other)),
     };

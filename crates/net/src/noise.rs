@@ -22,7 +22,7 @@ use crate::records::{MOST, Opener, Sealer};
 use crate::secret::Secret;
 
 /// The version of the wire format.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 /// Bytes of a hello.
 pub(crate) const HELLO: usize = 8 + 2 + 2;
 

@@ -15,6 +15,7 @@ fn scenario(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
     Scenario {
         shape,
         processes,
+        group: 1,
         workers,
         mode,
         last,
@@ -32,6 +33,30 @@ fn still(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
     Scenario {
         moves: Some(0),
         ..scenario(shape, mode, bounds)
+    }
+}
+
+/// The same, with relays for pairs of processes.
+fn pairs(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
+    Scenario {
+        group: 2,
+        ..scenario(shape, mode, bounds)
+    }
+}
+
+/// The same, with one relay for all processes.
+fn one_group(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
+    Scenario {
+        group: 4,
+        ..scenario(shape, mode, bounds)
+    }
+}
+
+/// Pairs of processes, with an attempt at a checkpoint.
+fn cut_pairs(shape: Shape, mode: Mode, bounds: Bounds) -> Scenario {
+    Scenario {
+        group: 2,
+        ..cut(shape, mode, bounds)
     }
 }
 
@@ -67,6 +92,11 @@ const QUICK: &[Case] = &[
     (scenario, Shape::Chain(1), Demand, (2, 2, 0, 0, 0, 0), [2136, 10538, 1]),
     (scenario, Shape::Chain(1), Demand, (3, 1, 0, 1, 0, 0), [2886, 10872, 2]),
     (cut, Shape::Chain(1), Demand, (1, 2, 0, 1, 0, 0), [57414, 196_151, 124]),
+    (pairs, Shape::Chain(1), Demand, (2, 1, 0, 1, 0, 0), [653, 1517, 2]),
+    (pairs, Shape::Chain(1), Eager, (2, 1, 0, 1, 0, 0), [2414, 7245, 2]),
+    (pairs, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [1556, 5102, 1]),
+    (one_group, Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0), [430, 1293, 1]),
+    (cut_pairs, Shape::Chain(1), Demand, (2, 1, 0, 0, 0, 0), [4761, 15015, 12]),
 ];
 
 #[rustfmt::skip] // a table
@@ -234,4 +264,41 @@ fn progress_that_is_held_back_during_the_drain_is_caught() {
         let bounds = (processes, 2 / processes, 0, 1, 0, 0);
         torn(Flaw::Combines, &cut(Shape::Chain(1), Demand, bounds));
     }
+}
+
+#[test]
+fn a_relay_that_takes_the_later_of_two_frames_first_is_caught() {
+    let chain = pairs(Shape::Chain(1), Eager, (2, 1, 0, 1, 0, 0));
+    assert_eq!(caught(Flaw::RelayReorders, &chain), Some(Wrong::Passed));
+}
+
+#[test]
+fn a_relay_that_passes_on_the_progress_of_a_member_twice_is_caught() {
+    let chain = one_group(Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0));
+    assert_eq!(caught(Flaw::RelayRepeats, &chain), Some(Wrong::Passed));
+}
+
+#[test]
+fn a_relay_that_sends_first_what_its_sum_takes_back_is_caught() {
+    let chain = pairs(Shape::Chain(1), Eager, (2, 1, 0, 1, 0, 0));
+    assert_eq!(caught(Flaw::RelaySplits, &chain), Some(Wrong::Passed));
+}
+
+#[test]
+fn a_relay_that_sends_members_their_own_progress_is_caught() {
+    let chain = pairs(Shape::Chain(1), Demand, (2, 1, 0, 1, 0, 0));
+    assert_eq!(caught(Flaw::RelayEchoes, &chain), Some(Wrong::Passed));
+}
+
+/// Minutes, optimised or not.
+#[test]
+#[ignore = "long: make check-deep runs it"]
+fn a_checkpoint_taken_while_a_message_waits_in_a_relay_is_caught() {
+    torn(
+        Flaw::CountsHops,
+        &Scenario {
+            group: 4,
+            ..cut(Shape::Chain(1), Demand, (3, 1, 0, 0, 0, 0))
+        },
+    );
 }

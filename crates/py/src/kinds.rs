@@ -227,5 +227,7 @@ crossing! {
         Demand = "demand",
         /// All of it, at once.
         Eager = "eager",
+        /// The same as on demand, added up for groups of processes.
+        Tree = "tree",
     }
 }

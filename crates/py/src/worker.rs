@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use pointstamp_channels::{LINGER, group_of};
 use pointstamp_engine::cluster::{Cluster as EngineCluster, Seed};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::execute::run_worker;
@@ -264,16 +265,18 @@ pub(crate) struct Cluster {
 #[pymethods]
 impl Cluster {
     #[new]
-    #[pyo3(signature = (workers, progress_mode, high_water, connections = None, budget = None))]
+    /// With [`ProgressMode::Tree`], `group` is the number of processes in a group.
+    #[pyo3(signature = (workers, progress_mode, high_water, connections = None, budget = None, group = None))]
     fn new(
         workers: usize,
         progress_mode: ProgressMode,
         high_water: usize,
         connections: Option<&Connections>,
         budget: Option<&Budget>,
+        group: Option<usize>,
     ) -> PyResult<Self> {
         let mode = match progress_mode {
-            ProgressMode::Demand => Mode::Demand,
+            ProgressMode::Demand | ProgressMode::Tree => Mode::Demand,
             ProgressMode::Eager => Mode::Eager,
         };
         let most = budget.map_or(usize::MAX, |budget| budget.0.most_in_flight());
@@ -281,7 +284,14 @@ impl Cluster {
         let (cluster, seeds) = match connections {
             None => EngineCluster::in_process(workers, mode, high_water),
             Some(connections) => {
-                EngineCluster::in_cluster(workers, mode, high_water, connections.take()?)
+                let transport = connections.take()?;
+                let group = match progress_mode {
+                    ProgressMode::Tree => group.unwrap_or_else(|| group_of(transport.processes())),
+                    ProgressMode::Demand | ProgressMode::Eager => 1,
+                };
+                EngineCluster::in_cluster_of_groups(
+                    workers, mode, high_water, transport, LINGER, group,
+                )
             }
         };
         if let Some(budget) = budget {

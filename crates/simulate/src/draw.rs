@@ -20,13 +20,15 @@ pub(crate) enum Choice {
     Turn(usize),
     /// The first item that waits on a link is delivered.
     Frame { from: usize, to: usize },
+    /// The time has passed for which messages wait in a process.
+    Time(usize),
 }
 
 /// Chooses, by a seed.
 pub(crate) struct Draw {
     random: Rng,
     workers: Vec<u64>,
-    /// Weights of links, by the receiver and then by the sender.
+    /// Weights of links, by the receiver and then by the sender; those of a process to itself are its time's.
     links: Vec<Vec<u64>>,
     count: u64,
     /// The draw at which the weights change.
@@ -78,13 +80,15 @@ impl Draw {
         &mut self,
         workers: impl Iterator<Item = usize>,
         links: impl Iterator<Item = (usize, usize)>,
+        times: impl Iterator<Item = usize>,
     ) -> Option<Choice> {
         if self.count >= self.changes {
             self.weigh();
         }
         let turns = workers.map(|worker| (Choice::Turn(worker), self.workers[worker]));
         let frames = links.map(|(from, to)| (Choice::Frame { from, to }, self.links[to][from]));
-        let choices: Vec<(Choice, u64)> = turns.chain(frames).collect();
+        let times = times.map(|process| (Choice::Time(process), self.links[process][process]));
+        let choices: Vec<(Choice, u64)> = turns.chain(frames).chain(times).collect();
         let sum = choices.iter().map(|&(_, weight)| weight).sum::<u64>();
         if sum == 0 {
             return None;
@@ -121,7 +125,7 @@ mod tests {
         let choices = |seed| {
             let mut draw = Draw::new(seed, 3, 2);
             (0..200)
-                .map(|_| draw.choose(0..3, [(0, 1), (1, 0)].into_iter()))
+                .map(|_| draw.choose(0..3, [(0, 1), (1, 0)].into_iter(), 0..1))
                 .collect::<Vec<_>>()
         };
         assert_eq!(choices(1), choices(1));
@@ -132,16 +136,21 @@ mod tests {
     fn everything_that_could_happen_does_and_nothing_else() {
         let mut draw = Draw::new(7, 4, 2);
         let seen: Vec<Choice> = (0..2000)
-            .filter_map(|_| draw.choose([1, 3].into_iter(), std::iter::once((0, 1))))
+            .filter_map(|_| {
+                let link = std::iter::once((0, 1));
+                draw.choose([1, 3].into_iter(), link, std::iter::once(1))
+            })
             .collect();
         for choice in [
             Choice::Turn(1),
             Choice::Turn(3),
             Choice::Frame { from: 0, to: 1 },
+            Choice::Time(1),
         ] {
             assert!(seen.contains(&choice), "{choice:?}");
         }
         assert!(!seen.contains(&Choice::Turn(0)));
-        assert_eq!(draw.choose(std::iter::empty(), std::iter::empty()), None);
+        let nothing = draw.choose(std::iter::empty(), std::iter::empty(), std::iter::empty());
+        assert_eq!(nothing, None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Workers run on threads, but only the one that has the *turn* does anything. Before each step a worker calls
 //! [`World::turn`], which draws the next event: a frame of a link between two processes is delivered, or a worker has
-//! its turn. Nothing else decides the order of events, so a seed gives the same execution each time, as far as the
+//! its turn; or the time has passed for which progress waits in a process that relays it. Nothing else decides the order of events, so a seed gives the same execution each time, as far as the
 //! program depends on neither the time nor on threads of its own.
 //!
 //! Every link keeps its order; links overtake each other, and so do workers. The draw is uneven on purpose, and changes:

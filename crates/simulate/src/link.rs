@@ -39,6 +39,10 @@ impl Transport for Link {
         format!("simulated:{process}")
     }
 
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
     fn start(&self, receiver: Arc<dyn Receive>) {
         self.world.set_receiver(self.process, receiver);
     }

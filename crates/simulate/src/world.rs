@@ -263,11 +263,16 @@ impl World {
                 live,
                 idle,
                 links,
+                receivers,
                 ..
             } = &mut *state;
             let workers = live.iter().copied();
             let ready = workers.filter(|worker| !idle.contains_key(worker));
-            match draw.choose(ready, links.waiting()) {
+            let waits = |receiver: &Option<Arc<dyn Receive>>| {
+                receiver.as_ref().is_some_and(|receiver| receiver.waits())
+            };
+            let times = (0..receivers.len()).filter(|&process| waits(&receivers[process]));
+            match draw.choose(ready, links.waiting(), times) {
                 Some(Choice::Turn(worker)) => {
                     state.holder = Some(worker);
                     return Ok(Some(worker));
@@ -280,6 +285,15 @@ impl World {
                     drop(state);
                     if let Some(item) = item {
                         deliver(item, from, sender, receiver);
+                    }
+                    state = self.state.lock();
+                }
+                Some(Choice::Time(process)) => {
+                    state.stirs();
+                    let receiver = state.receivers[process].clone();
+                    drop(state);
+                    if let Some(receiver) = receiver {
+                        receiver.time_passes();
                     }
                     state = self.state.lock();
                 }

@@ -3,11 +3,12 @@
 //! Called by the threads that read connections; nothing here waits for a worker.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{Fabric, Overseer};
-use crate::routes::Arrived;
+use crate::routes::{Arrival, Arrived};
 use crate::sender::{COMPUTATION, PRESSURE};
 use crate::{Farewell, Receive, Recipient};
 
@@ -65,11 +66,21 @@ impl Receive for Inbound {
             return;
         };
         let workers = fabric.doorbells.len();
-        let (id, worker) = match route {
+        let (id, worker, count) = match route {
             Recipient::Control => return self.control(&fabric, from, &body),
-            Recipient::Everyone(id) => (id, None),
+            Recipient::Everyone(id) => (id, None, 1),
+            Recipient::Sum { id, count, at_once } => {
+                if let Some(combiner) = &fabric.combiner
+                    && let Err(why) = combiner.relay(from, id, count, at_once, body.clone())
+                    && let Some(overseer) = self.overseer()
+                {
+                    let why = format!("process {from} sent progress that makes no sense: {why}");
+                    return overseer.lost(from, why);
+                }
+                (id, None, count)
+            }
             Recipient::Worker(id, worker) if (worker as usize) < workers => {
-                (id, Some(worker as usize))
+                (id, Some(worker as usize), 1)
             }
             Recipient::Worker(id, worker) => {
                 if let Some(overseer) = self.overseer() {
@@ -84,12 +95,17 @@ impl Receive for Inbound {
             }
         };
         let bytes = body.len();
-        let arrived = fabric.routes().arrive(id, worker, body, workers);
+        let arrival = Arrival {
+            worker,
+            count,
+            body,
+        };
+        let arrived = fabric.routes().arrive(id, arrival, workers);
         match arrived {
-            Arrived::At(inlet, body) => inlet.deliver(worker, body),
+            Arrived::At(inlet, arrival) => inlet.deliver(arrival),
             Arrived::Kept => fabric.gauge.add(fabric.gauge.others(), bytes),
-            Arrived::Dropped => {
-                let messages = worker.map_or(workers, |_| 1);
+            Arrived::Dropped(arrival) => {
+                let messages = arrival.messages(workers);
                 fabric.gauge.taken(fabric.gauge.others(), messages);
             }
         }
@@ -114,6 +130,22 @@ impl Receive for Inbound {
         if let Some(fabric) = self.fabric.upgrade() {
             fabric.gauge.sub(fabric.gauge.others(), bytes);
             fabric.pressure.weigh();
+        }
+    }
+
+    fn waits(&self) -> bool {
+        let fabric = self.fabric.upgrade();
+        let combiner = fabric.as_ref().and_then(|fabric| fabric.combiner.as_ref());
+        combiner.is_some_and(|combiner| combiner.relay_waits())
+    }
+
+    fn time_passes(&self) {
+        if let Some(combiner) = self
+            .fabric
+            .upgrade()
+            .and_then(|fabric| fabric.combiner.clone())
+        {
+            combiner.relay_time_passes(Duration::ZERO);
         }
     }
 }

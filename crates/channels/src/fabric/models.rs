@@ -206,6 +206,10 @@ impl Combine for Said {
         self.0.extend(&other.0);
     }
 
+    fn subtract(&mut self, other: &Self) {
+        self.0.retain(|number| !other.0.contains(number));
+    }
+
     fn is_nothing(&mut self) -> bool {
         self.0.is_empty()
     }
@@ -234,7 +238,14 @@ impl Transport for Recorder {
     fn start(&self, _: Arc<dyn Receive>) {}
 
     fn send(&self, _: usize, route: Recipient, body: Vec<Bytes>) -> usize {
-        assert_eq!(route, Recipient::Everyone(ID));
+        assert!(matches!(
+            route,
+            Recipient::Sum {
+                id: ID,
+                count: 1,
+                ..
+            }
+        ));
         lock(&self.0).push(body.concat());
         0
     }

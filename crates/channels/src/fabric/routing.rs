@@ -7,7 +7,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::Fabric;
-use crate::combiner::{Combine, Combined, Pot};
+use crate::combine::Combine;
+use crate::combiner::{Combined, Pot};
 use crate::encode::Encode;
 use crate::queue::Queue;
 use crate::routes::{Entry, Queues};

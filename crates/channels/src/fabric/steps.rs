@@ -104,10 +104,11 @@ impl Fabric {
         self.pressure.ask();
     }
 
-    /// Sends combined messages, without waiting for other workers.
+    /// Sends combined messages, without waiting for other workers or, in a relay, for other processes.
     pub fn flush(&self) {
         if let Some(combiner) = &self.combiner {
             combiner.flush();
+            combiner.flush_relay();
         }
     }
 }

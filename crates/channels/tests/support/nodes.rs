@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pointstamp_channels::{
-    ChannelId, Encode, Fabric, Farewell, Mailbox, Overseer, Receiver, Transport,
+    ChannelId, Combine, Encode, Fabric, Farewell, Mailbox, Overseer, Receiver, Transport,
 };
 use pointstamp_testkit::memory::{self, Delay, Memory};
 
@@ -65,10 +65,29 @@ pub(crate) fn cluster(processes: usize, workers: usize) -> Vec<Node> {
 
 /// Starts processes that wait up to `linger` to combine the messages of their workers.
 pub(crate) fn patient_cluster(processes: usize, workers: usize, linger: Duration) -> Vec<Node> {
+    nodes(processes, |transport| {
+        Fabric::in_cluster_lingering(workers, 1 << 20, transport, linger)
+    })
+}
+
+/// Starts processes of one worker in groups of so many, whose relays wait up to `linger`.
+pub(crate) fn grouped<T: Combine + Send>(
+    processes: usize,
+    group: usize,
+    linger: Duration,
+) -> Vec<Node> {
+    nodes(processes, |transport| {
+        Fabric::in_cluster_of_groups::<T>(1, 1 << 20, transport, linger, group)
+    })
+}
+
+fn nodes(
+    processes: usize,
+    fabric: impl Fn(Arc<Memory>) -> (Arc<Fabric>, Vec<Mailbox>),
+) -> Vec<Node> {
     let transports = memory::connect(processes, Delay::None);
     let node = |transport: Arc<Memory>| {
-        let (fabric, mailboxes) =
-            Fabric::in_cluster_lingering(workers, 1 << 20, transport.clone(), linger);
+        let (fabric, mailboxes) = fabric(Arc::clone(&transport));
         let log = Arc::new(Log::default());
         let overseer: Weak<Log> = Arc::downgrade(&log);
         fabric.start(overseer);

@@ -1,5 +1,6 @@
 //! The processes of a cluster that have left.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -49,9 +50,15 @@ impl Departures {
     /// Waits until all have left, or for a moment after a failure, but not longer than until `deadline`. Whether it is
     /// over.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
+        let all = 0..self.state().left.len();
+        self.wait_for(all, deadline)
+    }
+
+    /// Waits as [`wait`](Self::wait) does, for some processes.
+    pub(crate) fn wait_for(&self, processes: Range<usize>, deadline: Option<Instant>) -> bool {
         let mut state = self.state();
         loop {
-            if !state.left.contains(&false) {
+            if !state.left[processes.clone()].contains(&false) {
                 return true;
             }
             let now = Instant::now();
@@ -90,5 +97,9 @@ mod tests {
         assert!(!departures.wait(soon()));
         assert!(departures.wait(None), "no process waits for ever");
         assert!(Departures::new(0, 1).wait(None));
+        let departures = Departures::new(0, 4);
+        departures.left(1);
+        assert!(departures.wait_for(1..2, None));
+        assert!(!departures.wait_for(1..3, soon()));
     }
 }

@@ -189,14 +189,28 @@ impl Ending {
         place(&self.fabric).0
     }
 
-    /// Says that all workers of this process have come to their end: well, unless there was a failure.
+    /// Says that all workers of this process have come to their end: well, unless there was a failure. A process that relays
+    /// progress says so later, in [`wait_for_others`](Self::wait_for_others).
     pub fn leave(&self) {
-        self.say_farewell(Farewell::Done); // after a failure that was said, and this does nothing
+        if self.fabric.members().is_empty() {
+            self.say_farewell(Farewell::Done); // after a failure that was said, and this does nothing
+        }
     }
 
     /// Waits until all other processes have left, or for a moment after a failure, but not longer than until `deadline`. Whether
     /// that is over: then call [`close`](super::Cluster::close), and look for a failure.
+    ///
+    /// A process that relays progress says farewell in here, when the processes that it relays for have left: they
+    /// have said all that they had to say, and need nothing more.
     pub fn wait_for_others(&self, deadline: Option<Instant>) -> bool {
+        let members = self.fabric.members();
+        if !members.is_empty() {
+            if !self.departures.wait_for(members, deadline) {
+                return false;
+            }
+            self.fabric.flush();
+            self.say_farewell(Farewell::Done);
+        }
         self.departures.wait(deadline)
     }
 }

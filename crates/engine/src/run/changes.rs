@@ -20,6 +20,12 @@ impl Combine for Changes {
         self.0.extend_from_slice(&other.0);
     }
 
+    fn subtract(&mut self, other: &Self) {
+        let other = other.0.iter().cloned();
+        self.0
+            .extend(other.map(|(change, diff)| (change, diff.saturating_neg())));
+    }
+
     fn is_nothing(&mut self) -> bool {
         let sum: ChangeBatch<_> = self.0.drain(..).collect();
         self.0 = sum.into_inner();

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use pointstamp_channels::LINGER;
 use pointstamp_engine::cluster::{Cluster, Failure, HIGH_WATER};
 use pointstamp_engine::error::Error;
 use pointstamp_engine::execute::run_workers;
@@ -20,6 +21,8 @@ use pointstamp_testkit::memory::{self, Delay, Memory};
 pub struct Shape {
     pub processes: usize,
     pub workers: usize,
+    /// The number of processes in a group whose first adds up their progress.
+    pub group: usize,
     pub delay: Delay,
     pub high_water: usize,
 }
@@ -34,13 +37,20 @@ pub const fn processes(processes: usize, workers: usize) -> Shape {
     Shape {
         processes,
         workers,
+        group: 1,
         delay: Delay::None,
         high_water: HIGH_WATER,
     }
 }
 
+/// So many processes of so many workers, in groups of so many.
+pub const fn grouped(processes: usize, workers: usize, group: usize) -> Shape {
+    let shape = self::processes(processes, workers);
+    Shape { group, ..shape }
+}
+
 /// The shapes on which every program must give the same.
-pub const SHAPES: [Shape; 7] = [
+pub const SHAPES: [Shape; 9] = [
     threads(1),
     threads(2),
     threads(4),
@@ -48,6 +58,8 @@ pub const SHAPES: [Shape; 7] = [
     processes(3, 1),
     processes(2, 2),
     processes(3, 2),
+    grouped(3, 2, 2),
+    grouped(5, 1, 2),
 ];
 
 impl Shape {
@@ -67,8 +79,14 @@ impl Shape {
         std::thread::scope(|scope| {
             let process = |transport: Arc<Memory>| {
                 scope.spawn(move || {
-                    let (cluster, seeds) =
-                        Cluster::in_cluster(self.workers, mode, self.high_water, transport.clone());
+                    let (cluster, seeds) = Cluster::in_cluster_of_groups(
+                        self.workers,
+                        mode,
+                        self.high_water,
+                        transport.clone(),
+                        LINGER,
+                        self.group,
+                    );
                     run_workers(&cluster, seeds, |worker| main(worker, &transport))
                 })
             };

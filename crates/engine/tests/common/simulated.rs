@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pointstamp_channels::LINGER;
 use pointstamp_engine::cluster::{Cluster, HIGH_WATER};
 use pointstamp_engine::error::{BoxError, Error};
 use pointstamp_engine::execute::run_worker;
@@ -22,7 +23,7 @@ use pointstamp_simulate::{Found, Link, World};
 /// The limit of a time in which nothing happens, against hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `main` on each worker; returns their results.
+/// Runs `main` on each worker; returns their results. The seed also says how many processes are in a group.
 pub fn simulate<P: Payload, R: Send>(
     processes: usize,
     workers: usize,
@@ -30,10 +31,11 @@ pub fn simulate<P: Payload, R: Send>(
     main: impl Fn(&Worker<P>) -> Result<R, Error> + Sync,
 ) -> Vec<R> {
     let world = World::new(processes, workers, seed, false, PATIENCE);
+    let group = 1 + usize::try_from(seed).unwrap_or(0) % processes;
     let clusters: Vec<_> = (0..processes)
         .map(|process| {
             let link = Arc::new(Link::new(Arc::clone(&world), process));
-            Cluster::in_cluster(workers, Mode::Demand, HIGH_WATER, link)
+            Cluster::in_cluster_of_groups(workers, Mode::Demand, HIGH_WATER, link, LINGER, group)
         })
         .collect();
     let (main, mut results, mut ends) = (&main, Vec::new(), Vec::new());

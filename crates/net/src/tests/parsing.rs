@@ -22,6 +22,8 @@ fn kinds() -> impl Strategy<Value = Kind> {
     prop_oneof![
         (id(), any::<u32>()).prop_map(|(id, worker)| Kind::Message(Recipient::Worker(id, worker))),
         id().prop_map(|id| Kind::Message(Recipient::Everyone(id))),
+        (id(), any::<u32>(), any::<bool>())
+            .prop_map(|(id, count, at_once)| Kind::Message(Recipient::Sum { id, count, at_once })),
         Just(Kind::Message(Recipient::Control)),
         Just(Kind::Heartbeat),
         Just(Kind::Formed),

@@ -41,19 +41,19 @@ pub(super) fn frame(
     for worker in 0..workers {
         ends.push(
             fabric
-                .open_combined::<Batch>(worker, ID)
+                .open_combined::<Changes>(worker, ID)
                 .expect("a channel opened once"),
         );
     }
     for (worker, batch) in said {
-        ends[*worker].0.push(Batch(batch.clone()));
+        ends[*worker].0.push(Changes(batch.clone()));
     }
     for (worker, (_, inbox)) in ends.iter().enumerate() {
         let received = std::iter::from_fn(|| inbox.pop().expect("a batch of this process"));
         let others = said.iter().filter(|(other, _)| *other != worker);
         assert!(
             received
-                .map(|Batch(batch)| batch)
+                .map(|Changes(batch)| batch)
                 .eq(others.map(|(_, batch)| batch.clone())),
             "worker {worker} did not receive what the others of its process said"
         );
@@ -63,7 +63,7 @@ pub(super) fn frame(
     let mut frames = std::mem::take(&mut *wire.0.lock());
     let frame = frames.pop();
     assert!(frames.is_empty(), "one pot makes one frame");
-    frame.map(|body| Batch::decode(body).expect("what was encoded").0)
+    frame.map(|body| Changes::decode(body).expect("what was encoded").0)
 }
 
 /// A connection that keeps the frames sent.
@@ -86,7 +86,14 @@ impl Transport for Wire {
     fn start(&self, _receiver: Arc<dyn Receive>) {}
 
     fn send(&self, _process: usize, route: Recipient, body: Vec<Bytes>) -> usize {
-        assert_eq!(route, Recipient::Everyone(ID));
+        assert!(matches!(
+            route,
+            Recipient::Sum {
+                id: ID,
+                count: 1,
+                ..
+            }
+        ));
         self.0.lock().push(body.concat().into());
         0
     }
@@ -96,12 +103,19 @@ impl Transport for Wire {
     fn close(&self) {}
 }
 
+/// A batch of progress, as it travels.
 #[derive(Clone, Debug)]
-struct Batch(ProgressBatch<Point>);
+pub(super) struct Changes(pub(super) ProgressBatch<Point>);
 
-impl Combine for Batch {
+impl Combine for Changes {
     fn add(&mut self, other: &Self) {
         self.0.extend_from_slice(&other.0);
+    }
+
+    fn subtract(&mut self, other: &Self) {
+        let other = other.0.iter().cloned();
+        self.0
+            .extend(other.map(|(change, diff)| (change, diff.saturating_neg())));
     }
 
     fn is_nothing(&mut self) -> bool {
@@ -125,7 +139,7 @@ impl Combine for Batch {
     }
 }
 
-impl Encode for Batch {
+impl Encode for Changes {
     fn encode(&self, out: &mut Encoder) -> Result<(), CodecError> {
         self.put(out);
         Ok(())

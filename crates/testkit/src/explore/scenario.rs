@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use pointstamp_order::{Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, Location, Mode, ProgressBatch, Source, Target};
@@ -34,6 +35,16 @@ pub enum Flaw {
     RunsOn,
     /// During the drain, progress is combined and held back as before.
     Combines,
+    /// A relay adds the later of two frames of a process first.
+    RelayReorders,
+    /// A relay passes on the progress of a member twice.
+    RelayRepeats,
+    /// A relay sends a sum as two frames: first what it takes back, then the rest.
+    RelaySplits,
+    /// A relay sends its members a sum that has their own part.
+    RelayEchoes,
+    /// A relay counts messages as taken when it gets them, and as sent when it sends them.
+    CountsHops,
 }
 
 /// An exploration.
@@ -43,6 +54,8 @@ pub struct Scenario {
     pub shape: Shape,
     /// The number of processes. With one, workers are joined by queues; with more, by the combiner.
     pub processes: usize,
+    /// The number of processes in a group; with more than one, the combiner's frames go by relays.
+    pub group: usize,
     /// The number of workers of each process.
     pub workers: usize,
     /// When changes are sent.
@@ -82,6 +95,7 @@ impl Scenario {
         Self {
             shape,
             processes: 1,
+            group: 1,
             workers: 2,
             mode: Mode::Demand,
             last: 1,
@@ -144,9 +158,28 @@ impl Scenario {
             nested,
             input: Source::new(input, 0),
             scenario: self.clone(),
-            renamings: renamings(self.processes, self.workers),
+            renamings: {
+                let mut names = renamings(self.processes, self.workers);
+                names.retain(|old| self.keeps_groups(old));
+                names
+            },
             frames: RefCell::default(),
         }
+    }
+}
+
+impl Scenario {
+    /// Whether a renaming of the workers keeps groups together, and their relays.
+    fn keeps_groups(&self, old: &[usize]) -> bool {
+        let place = |process: usize| {
+            let before = old[process * self.workers] / self.workers;
+            (before / self.group, before.is_multiple_of(self.group))
+        };
+        (0..self.processes).all(|process| {
+            let relay = process - process % self.group;
+            let (group, relays) = place(process);
+            relays == (process == relay) && group == place(relay).0
+        })
     }
 }
 
@@ -245,6 +278,27 @@ impl Model {
 
     pub(super) fn process(&self, worker: usize) -> usize {
         worker / self.scenario.workers
+    }
+
+    /// The workers of a process.
+    pub(super) fn workers(&self, process: usize) -> Range<usize> {
+        process * self.scenario.workers..(process + 1) * self.scenario.workers
+    }
+
+    /// The relay of a process's group.
+    pub(super) fn relay(&self, process: usize) -> usize {
+        process - process % self.scenario.group
+    }
+
+    /// The other processes of a relay's group.
+    pub(super) fn members(&self, relay: usize) -> Range<usize> {
+        relay + 1..(relay + self.scenario.group).min(self.scenario.processes)
+    }
+
+    /// The relays of the other groups.
+    pub(super) fn relays(&self, relay: usize) -> impl Iterator<Item = usize> + use<> {
+        let all = (0..self.scenario.processes).step_by(self.scenario.group);
+        all.filter(move |&other| other != relay)
     }
 }
 

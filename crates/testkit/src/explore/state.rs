@@ -8,6 +8,8 @@ mod attempts;
 mod check;
 mod cut;
 mod key;
+mod relay_pots;
+mod relays;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,6 +18,7 @@ use pointstamp_progress::{Location, Port, ProgressBatch, Protocol, Source, Targe
 
 use super::scenario::{Flaw, Model};
 use attempts::Cut;
+use relay_pots::Relays;
 
 /// A place: the scope, 0 for the outer one, and the port in it.
 type At = (usize, Location);
@@ -46,10 +49,11 @@ struct Worker {
 pub(super) struct State {
     workers: Vec<Worker>,
     /// Batches by scope, sender and receiver; the sender is a worker, or a process with a number beyond the
-    /// workers.
-    links: BTreeMap<(usize, usize, usize), VecDeque<Batch>>,
+    /// workers. Each has a number of messages.
+    links: BTreeMap<(usize, usize, usize), VecDeque<(u32, Batch)>>,
     /// By process and scope: the batches since the pot was emptied, each with the worker of the process.
     pots: BTreeMap<(usize, usize), Vec<(usize, Batch)>>,
+    relays: Relays,
     moves: Option<u8>,
     sends: u8,
     copies: u8,
@@ -88,6 +92,7 @@ impl State {
             workers: (0..model.peers()).map(|_| worker()).collect(),
             links: BTreeMap::new(),
             pots: BTreeMap::new(),
+            relays: Relays::default(),
             moves: model.scenario.moves,
             sends: model.scenario.sends,
             copies: model.scenario.copies,
@@ -187,8 +192,8 @@ impl State {
                 continue;
             }
             let mut next = self.clone();
-            let batch = next.take(scope, from, to);
-            next.counts(to, 0, 1);
+            let (count, batch) = next.take(scope, from, to);
+            next.counts(to, 0, count.into());
             next.workers[to].views[scope].receive(batch);
             next.settle(model, to);
             steps.push((
@@ -201,6 +206,7 @@ impl State {
             next.empty_pot(model, process, scope);
             steps.push((format!("{SAYS}: process {process} of scope {scope}"), next));
         }
+        self.relay(model, &mut steps);
         self.attend(model, &mut steps);
         steps
     }
@@ -215,6 +221,7 @@ impl State {
                 scope,
                 &batch,
                 process * model.scenario.workers,
+                false,
             );
         }
     }
@@ -227,13 +234,18 @@ impl State {
         scope: usize,
         batch: &Batch,
         by: usize,
+        at_once: bool,
     ) {
+        if model.scenario.group > 1 {
+            self.counts(by, (model.peers() - model.scenario.workers) as u64, 0);
+            return self.send_by_relays(model, process, scope, batch, at_once);
+        }
         for to in (0..model.peers()).filter(|to| model.process(*to) != process) {
             let queue = self.links.entry((scope, model.peers() + process, to));
             let queue = queue.or_default();
             let reorders = model.scenario.flaw == Flaw::Reorders;
             let place = queue.len() - usize::from(reorders && !queue.is_empty());
-            queue.insert(place, batch.clone());
+            queue.insert(place, (1, batch.clone()));
             self.counts(by, 1, 0);
         }
     }
@@ -467,12 +479,12 @@ impl State {
             for to in (0..model.peers()).filter(|to| *to != worker && model.process(*to) == process)
             {
                 let queue = next.links.entry((scope, worker, to)).or_default();
-                queue.push_back(part.clone());
+                queue.push_back((1, part.clone()));
                 next.counts(worker, 1, 0);
             }
             if model.scenario.processes > 1 && drains {
                 next.empty_pots(model, process);
-                next.send_frame(model, process, scope, &part, worker);
+                next.send_frame(model, process, scope, &part, worker, true);
             } else if model.scenario.processes > 1 {
                 let said = next.pots.entry((process, scope)).or_default();
                 said.push((worker % model.scenario.workers, part));
@@ -482,9 +494,9 @@ impl State {
         steps.push((format!("{SAYS}: {worker} of scope {scope}"), next));
     }
 
-    fn take(&mut self, scope: usize, from: usize, to: usize) -> Batch {
+    fn take(&mut self, scope: usize, from: usize, to: usize) -> (u32, Batch) {
         let Some(queue) = self.links.get_mut(&(scope, from, to)) else {
-            return Batch::new();
+            return (0, Batch::new());
         };
         let batch = queue.pop_front().unwrap_or_default();
         if queue.is_empty() {

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pointstamp import _core
+from pointstamp.config import progress_mode_of
 from pointstamp.runtime.memory import budget_of
 
 if TYPE_CHECKING:
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
 
     from pointstamp.config import Config
 
-__all__ = ["form"]
+__all__ = ["cluster_of", "form"]
 
-_MODES = {mode.label: mode for mode in (_core.ProgressMode.DEMAND, _core.ProgressMode.EAGER)}
+_MODES = {
+    mode.label: mode
+    for mode in (_core.ProgressMode.DEMAND, _core.ProgressMode.EAGER, _core.ProgressMode.TREE)
+}
 
 
 def form(config: Config, listener: socket | None) -> _core.Cluster:
@@ -29,9 +33,13 @@ def form(config: Config, listener: socket | None) -> _core.Cluster:
             state that memory has no room for.
     """
     connections = _connected(config, listener) if config.processes > 1 else None
-    return _core.Cluster(
-        config.workers, _MODES[config.progress_mode], config.high_water, connections, budget_of(config)
-    )
+    return cluster_of(config.workers, config, connections)
+
+
+def cluster_of(workers: int, config: Config, connections: _core.Connections | None) -> _core.Cluster:
+    """The workers of one process, of which it has as many, with the rest of a configuration."""
+    name, group = progress_mode_of(config.progress_mode)
+    return _core.Cluster(workers, _MODES[name], config.high_water, connections, budget_of(config), group)
 
 
 def _connected(config: Config, listener: socket | None) -> _core.Connections:

@@ -31,6 +31,7 @@ impl State {
     pub(in crate::explore) fn is_quiet(&self, next: &[Step]) -> bool {
         self.links.is_empty()
             && self.pots.is_empty()
+            && self.relays.is_empty()
             && !next.iter().any(|(step, _)| step.starts_with(SAYS))
     }
 

@@ -84,7 +84,9 @@ impl State {
                     cut.members[worker].receive(attempt, order);
                 }
                 if order == Order::Hold && model.scenario.flaw != Flaw::Combines {
-                    next.empty_pots(model, model.process(worker));
+                    let process = model.process(worker);
+                    next.empty_pots(model, process);
+                    next.empty_relay(model, process);
                 }
                 steps.push((format!("{worker} receives {order:?}"), next));
             }
@@ -165,7 +167,7 @@ impl State {
                 return Some(format!("worker {index} holds progress back"));
             }
         }
-        if !self.links.is_empty() || !self.pots.is_empty() {
+        if !self.links.is_empty() || !self.pots.is_empty() || !self.relays.is_empty() {
             return Some("progress is under way".to_owned());
         }
         let exact = self.check_exact(model);

@@ -3,10 +3,12 @@
 //! Everything that later steps depend on: for each worker its counts, its frontiers, the changes that it holds back,
 //! its capabilities and its waiting messages; the items in flight; and the rest of the bounds.
 
+use pointstamp_channels::Sum;
 use pointstamp_order::{ChangeBatch, Point};
 use pointstamp_progress::{Location, Port};
 
 use super::{Batch, State, Worker, sorted};
+use crate::explore::combine::Changes;
 use crate::explore::scenario::Model;
 
 impl State {
@@ -54,7 +56,10 @@ impl State {
                     let queue = self.links.get(&(scope, sender(from), *to));
                     let queue = queue.into_iter().flatten();
                     key.push(queue.clone().count() as u64);
-                    queue.for_each(|batch| write_changes(&mut key, batch.iter().cloned()));
+                    queue.for_each(|(count, batch)| {
+                        key.extend(self.cut.as_ref().map(|_| u64::from(*count)));
+                        write_changes(&mut key, batch.iter().cloned());
+                    });
                 }
             }
             for new in 0..model.scenario.processes {
@@ -67,9 +72,55 @@ impl State {
                     .flat_map(|(_, batch)| batch.iter().cloned());
                 let mut sum: ChangeBatch<_> = said.collect();
                 write_changes(&mut key, sum.drain());
+                if model.scenario.group > 1 {
+                    self.relays_of(process(new), scope, &process, model, &mut key);
+                }
             }
         }
         key
+    }
+
+    /// Adds what a relay has and gets in a scope, to a key in which processes have the new names that `process` translates.
+    fn relays_of(
+        &self,
+        relay: usize,
+        scope: usize,
+        process: &dyn Fn(usize) -> usize,
+        model: &Model,
+        key: &mut Vec<u64>,
+    ) {
+        let write = |key: &mut Vec<u64>, sum: Option<&Sum<Changes>>| {
+            key.push(sum.map_or(0, |sum| {
+                if self.cut.is_some() { sum.count } else { 1 }.into()
+            }));
+            let changes = sum
+                .into_iter()
+                .flat_map(|sum| sum.message.0.iter().cloned());
+            let mut sum: ChangeBatch<_> = changes.collect();
+            write_changes(key, sum.drain());
+        };
+        for new in 0..model.scenario.processes {
+            let frames = self.relays.frames.get(&(scope, process(new), relay));
+            for (sum, at_once) in frames.into_iter().flatten() {
+                write(key, Some(sum));
+                key.push(u64::from(*at_once));
+            }
+            key.push(u64::MAX);
+        }
+        let Some(pot) = self.relays.pots.get(&(relay, scope)) else {
+            return;
+        };
+        let parts: Vec<_> = pot.parts().collect();
+        let (shared, own) = parts.split_at(2);
+        for sum in shared {
+            write(key, *sum);
+        }
+        for new in 0..model.scenario.processes {
+            let member = model.members(relay).position(|it| it == process(new));
+            if let Some(member) = member {
+                write(key, own[member]);
+            }
+        }
     }
 }
 
