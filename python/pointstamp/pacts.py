@@ -225,7 +225,7 @@ class ByRecord(Pact):
     """Each record goes to the worker that has its own key group, for the library's own operators."""
 
     __slots__ = ()
-    kind = PactKind.EXCHANGE_GROUP
+    _kind = PactKind.EXCHANGE_GROUP
 
 
 class Gather(Pact):
