@@ -63,10 +63,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 90
-# What the package's modules use of each other's classes (CONTRIBUTING.md) is not for
-# programs.
-INTERNAL = "kind,route"
-autodoc_default_options = {"members": True, "exclude-members": INTERNAL}
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

@@ -315,7 +315,9 @@ def _cost(book: Book) -> str:
         [
             *lines,
             "",
-            "How many workers it takes to be faster: " + "; ".join(answers) + ".",
+            "Workers that are needed to be faster:",
+            "",
+            *(f"- {answer}" for answer in answers),
             "",
             _measured(book, "cost"),
         ]

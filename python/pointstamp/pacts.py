@@ -29,19 +29,11 @@ class Pact:
 
     __slots__ = ()
 
-    kind: ClassVar[PactKind]
+    _kind: ClassVar[PactKind]
 
-    def route(self, output: Output) -> tuple[PactKind, Any]:
-        """Returns the extension's kind of moving this output's records, and the key where it has one.
-
-        Examples:
-            Programs pass a pact and never call this:
-
-            >>> import pointstamp as ps
-            >>> ps.Pipeline()
-            Pipeline()
-        """
-        return self.kind, None
+    def _route(self, output: Output) -> tuple[PactKind, Any]:
+        """Returns the extension's kind of moving this output's records, and the key where it has one."""
+        return self._kind, None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -74,7 +66,7 @@ class Pipeline(Pact):
     """
 
     __slots__ = ()
-    kind = PactKind.PIPELINE
+    _kind = PactKind.PIPELINE
 
 
 class Exchange(Pact):
@@ -110,7 +102,7 @@ class Exchange(Pact):
     """
 
     __slots__ = ("_columns", "_key")
-    kind = PactKind.EXCHANGE
+    _kind = PactKind.EXCHANGE
 
     def __init__(self, key: Callable[[Any], Hashable] | str | Sequence[str]) -> None:
         self._key: Callable[[Any], Hashable] | None = None
@@ -121,7 +113,7 @@ class Exchange(Pact):
             return
         self._columns = _names("an exchange", key)
 
-    def route(self, output: Output) -> tuple[PactKind, Any]:
+    def _route(self, output: Output) -> tuple[PactKind, Any]:
         """By the function, or by the columns that the names stand for in the stream's schema.
 
         Rows that are on the key's worker already stay there.
@@ -132,7 +124,7 @@ class Exchange(Pact):
                 raise TypeError(
                     f"{self!r} names columns, and the stream carries records: exchange records by a function"
                 )
-            return self.kind, self._key
+            return self._kind, self._key
         if self._columns is None:
             raise TypeError(
                 f"{self!r} has a function of a record, and the stream carries columns: exchange them by names"
@@ -166,7 +158,7 @@ class Broadcast(Pact):
     """
 
     __slots__ = ()
-    kind = PactKind.BROADCAST
+    _kind = PactKind.BROADCAST
 
 
 class ByKey(Pact):
@@ -193,7 +185,7 @@ class ByKey(Pact):
     """
 
     __slots__ = ("_columns", "_key")
-    kind = PactKind.EXCHANGE_FIRST
+    _kind = PactKind.EXCHANGE_FIRST
 
     def __init__(self, key: Callable[[Any], Hashable] | str | Sequence[str] | None = None) -> None:
         self._key: Callable[[Any], Hashable] | None = None
@@ -204,7 +196,7 @@ class ByKey(Pact):
         elif key is not None:
             self._columns = _names("ByKey", key)
 
-    def route(self, output: Output) -> tuple[PactKind, Any]:
+    def _route(self, output: Output) -> tuple[PactKind, Any]:
         """By the function, the columns, or the first of the two things in each record."""
         schema = output.schema
         if self._columns is not None:
@@ -221,7 +213,7 @@ class ByKey(Pact):
                 "ps.ByKey('name')"
             )
         if self._key is None:
-            return self.kind, None
+            return self._kind, None
         return PactKind.EXCHANGE_GROUP, self._key
 
     def __repr__(self) -> str:
@@ -233,14 +225,14 @@ class ByRecord(Pact):
     """Each record goes to the worker that has its own key group, for the library's own operators."""
 
     __slots__ = ()
-    kind = PactKind.EXCHANGE_GROUP
+    _kind = PactKind.EXCHANGE_GROUP
 
 
 class Gather(Pact):
     """Everything goes to the first worker, records and columns alike, for the library's own operators."""
 
     __slots__ = ()
-    kind = PactKind.GATHER
+    _kind = PactKind.GATHER
 
 
 def pact_of(pact: Any, output: Output, operator: str) -> tuple[PactKind, Any]:
@@ -250,7 +242,7 @@ def pact_of(pact: Any, output: Output, operator: str) -> tuple[PactKind, Any]:
         TypeError: If it is no pact; where it is the class of one, it says to make one.
     """
     if isinstance(pact, Pact):
-        return pact.route(output)
+        return pact._route(output)
     if isinstance(pact, type) and issubclass(pact, Pact):
         keyed = issubclass(pact, Exchange | ByKey)
         call = f"{pact.__name__}(key)" if keyed else f"{pact.__name__}()"

@@ -67,7 +67,7 @@ def test_an_arrangement_is_used_in_a_loop(workers: int, how: str, monkeypatch: p
         def turn(inner: ps.Scope, reached: ps.Collection[Any]) -> ps.Collection[Any]:
             along: Any = edges.enter(inner) if arranged is None else arranged.enter(inner)
             further = reached.join(along, (right, left + 1))
-            # The same index once more, and a semijoin against a collection from outside.
+            # The same index once more, and a semi join against a collection from outside.
             known = reached.join(edges.enter(inner), how="semi")
             return further.concat(known, roots.enter(inner)).min()
 

@@ -91,11 +91,11 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Rows, Rows], Rows
         lambda a, b: a.join(b.rename({"v": "w"}).rename({"w": "v"}), on=["v", "k"]),
         lambda a, b: Rows({(v, k): n * b[k, v] for (k, v), n in a.items() if b[k, v] and k is not None}),
     ),
-    "semijoin": (
+    "semi join": (
         lambda a, b: a.join(b, on="v", how="semi"),
         lambda a, b: Rows({r: n for r, n in a.items() if r[1] in {w for _, w in b}}),
     ),
-    "antijoin": (
+    "anti join": (
         lambda a, b: a.join(b, on="k", how="anti"),
         lambda a, b: Rows({r: n for r, n in a.items() if r[0] not in {k for k, _ in b} - {None}}),
     ),

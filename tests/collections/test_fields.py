@@ -160,8 +160,18 @@ def test_what_an_operator_does_not_have_is_told_at_once(build: Any, error: Any, 
         ((1, 2), record[2], TypeError, r"\(1, 2\) has no part record\[2\]"),
         ((1, "a"), record[1][0], TypeError, r"has no part record\[1\]\[0\]"),
         ((1, "a"), record[1] + 1, TypeError, r"expression's \+ takes .* got 'a'"),
-        ((2**62, 2), record[0] * record[1], OverflowError, r"expression's \* is no int of 64 bits"),
-        ((1, 0), record[0] / record[1], ZeroDivisionError, "divides a number by 0"),
+        (
+            (2**62, 2),
+            (record[1], record[0] * record[1]),
+            OverflowError,
+            r"^\(record\[1\], .*\) has no result for the record \(4611686018427387904, 2\): the result of ",
+        ),
+        (
+            (1.5, 0),
+            record[0] / record[1],
+            ZeroDivisionError,
+            r"has no result for the record \(1.5, 0\): a number is divided by 0",
+        ),
     ],
 )
 def test_records_that_an_expression_does_not_fit_are_told(
@@ -170,6 +180,20 @@ def test_records_that_an_expression_does_not_fit_are_told(
     with pytest.raises(error, match=message) as caught:
         ps.example(lambda scope: scope.collection([given]).map(f, name="mine").capture())
     assert any("mine" in note for note in getattr(caught.value, "__notes__", ["mine"]))
+
+
+def test_a_condition_and_a_join_without_a_result_are_told_with_their_records() -> None:
+    with pytest.raises(OverflowError, match=r"^\(\(record \+ 1\) > 0\) has no result for the record 922"):
+        ps.example(lambda scope: scope.collection([2**63 - 1]).filter(record + 1 > 0).capture())
+
+    def build(scope: ps.Scope) -> Any:
+        sides = scope.collection([("a", 2**62)]), scope.collection([("a", 4)])
+        return sides[0].join(sides[1], left * right).capture()
+
+    with pytest.raises(
+        OverflowError, match=r"has no result for the key 'a' with 4611686018427387904 and 4: "
+    ):
+        ps.example(build)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Inner, outer, semi and antijoins under random changes, against joins that are computed anew."""
+"""Inner, outer, semi and anti joins under random changes, against joins that are computed anew."""
 
 from __future__ import annotations
 

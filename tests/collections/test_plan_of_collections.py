@@ -153,7 +153,7 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
     assert sorted(name for name in names if "arrange" in name) == [
         "arrange",
         "distinct: arrange",
-        "distinct: arrange",  # of the keys of the semijoin
+        "distinct: arrange",  # of the keys of the semi join
     ]
 
 
@@ -175,7 +175,7 @@ def test_an_arrangement_is_shared_by_all_that_read_it() -> None:
         ),
         (
             lambda pairs: pairs.join(pairs.map(record[0]).distinct().map((record, None)), how="semi"),
-            ["semijoin: arrange", "map", "distinct: arrange", "distinct", "map", "semijoin"],
+            ["join: arrange", "map", "distinct: arrange", "distinct", "map", "join"],
         ),
         # It is arranged otherwise than it is read.
         (
@@ -240,7 +240,7 @@ def test_keys_from_outside_are_made_distinct_outside(times: int) -> None:
         found = scope.graph.operators.values()
         return [(one.name, len(one.address)) for one in found if "arrange" in one.name]
 
-    assert ps.execute(main) == [[("semijoin: arrange", 2), ("distinct: arrange", 2)]]
+    assert ps.execute(main) == [[("join: arrange", 2), ("distinct: arrange", 2)]]
 
 
 def test_plans_of_any_length_are_lowered() -> None:

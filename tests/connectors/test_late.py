@@ -127,3 +127,24 @@ def test_late_records_that_are_concatenated_are_at_a_watermark(tmp_path: Path) -
     assert late == [one for one in LATE if one[0] == "a"]
     for time, row in both:
         assert time > row["at"] if (row["file"], row["number"]) in late else time == row["at"]
+
+
+@pytest.mark.parametrize(
+    ("at", "lateness", "advice"),
+    [
+        (lambda row: FIRST + timedelta(seconds=row["at"]), 5, "give a timedelta"),
+        (lambda row: row["at"], timedelta(seconds=5), "give an int, in their unit"),
+    ],
+)
+def test_a_lateness_of_another_unit_is_the_mistake_and_not_the_record(
+    tmp_path: Path, at: Any, lateness: Any, advice: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows("a")))
+
+    def build(scope: ps.Scope) -> Any:
+        source = JSONLinesSource(str(tmp_path / "*.jsonl"))
+        return [one.capture() for one in scope.read(source, event_time=at, lateness=lateness)]
+
+    with pytest.raises(TypeError, match=f"^lateness is .*{advice}") as raised:
+        ps.example(build)
+    assert "on_error=" not in "".join(getattr(raised.value, "__notes__", []))

@@ -60,6 +60,27 @@ def matches(keys: Iterable[Any], others: Iterable[Any], *, null: bool) -> Counte
     )
 
 
+def joined(how: str, keys: Iterable[Any], others: Iterable[Any], *, null: bool) -> Counter[str]:
+    """Counts the results of each key of a join of one kind."""
+    found = matches(keys, others, null=null)
+    ours, theirs = (
+        Counter({k: n for k, n in Counter(map(name, side)).items() if not found[k]})
+        for side in (keys, others)
+    )
+    return {
+        "inner": found,
+        "left": found + ours,
+        "right": found + theirs,
+        "full": found + ours + theirs,
+        "semi": Counter(map(name, keys)) - ours,
+        "anti": ours,
+    }[how]
+
+
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
+OTHER_KEYS = [None, NAN, -0.0, 2.5]
+"""The keys of the left side without 1.5, and 2.5, which the left side does not have."""
+
 GROUPS = Counter(map(name, KEYS))
 ONCE = Counter(dict.fromkeys(GROUPS, 1))
 VALUES_PAIRS = matches(KEYS, KEYS, null=True)
@@ -296,6 +317,35 @@ for operator, build, expected in [
 ]:  # fmt: skip
     keys_of_records(JOIN, operator, build, expected)
 
+for how in HOWS:
+    for operator, build in [
+        ("Stream.join", lambda a, b, how: pairs(a).join(pairs(b), how=how)),
+        ("KeyedStream.join", lambda a, b, how: a.key_by(lambda row: row[1]).join(b.key_by(lambda row: row[1]), how=how)),
+        ("WindowedStream.join", lambda a, b, how: keyed(a).window(tumbling).join(keyed(b).window(tumbling), how=how)),
+        ("KeyedStream.interval_join", lambda a, b, how: keyed(a).interval_join(keyed(b), lower=-99, upper=99, how=how)),
+    ]:  # fmt: skip
+
+        def keys_of_results(workers: int, build: Any = build, how: str = how) -> Counter[str]:
+            given = rows(KEYS), rows(OTHER_KEYS)
+            return Counter(map(name, streams(lambda a, b: firsts(build(a, b, how)), *given, workers=workers)))
+
+        wanted_keys = joined(how, KEYS, OTHER_KEYS, null=True)
+        CASES.append(Case(JOIN, f"{operator} {how} of other keys", keys_of_results, wanted_keys))
+    for operator, build in [
+        ("ArrowStream.join", lambda a, b, how: a.join(b, "k", how=how)),
+        ("ArrowStream.interval_join", lambda a, b, how: a.interval_join(b, "k", lower=-99, upper=99, column="at", how=how)),
+        ("ArrowStream.window_join", lambda a, b, how: a.window_join(b, "k", tumbling, column="at", how=how)),
+    ]:  # fmt: skip
+
+        def keys_of_rows(workers: int, build: Any = build, how: str = how) -> Counter[str]:
+            given = table(rows(KEYS), NULLABLE), table(rows(OTHER_KEYS), NULLABLE)
+            return Counter(
+                name(row["k"]) for row in arrows(lambda a, b: build(a, b, how), *given, workers=workers)
+            )
+
+        wanted_keys = joined(how, KEYS, OTHER_KEYS, null=False)
+        CASES.append(Case(JOIN_COLUMNS, f"{operator} {how} of other keys", keys_of_rows, wanted_keys))
+
 COUNT = [("v", "count")]
 
 
@@ -493,6 +543,39 @@ for function in ("sum", "count", "min", "max", "mean"):
     )
 
 
+def distinct_values(values: list[Any]) -> int:
+    return len({name(value) for value in values if value is not None})
+
+
+def variance(values: list[Any]) -> Any:
+    """The variance of a sample; None of fewer than two values."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return None
+    mean = sum(known) / len(known)
+    return sum((value - mean) ** 2 for value in known) / (len(known) - 1)
+
+
+for operator, build in [
+    ("ArrowStream.aggregate", lambda a: a.aggregate("k", n=ps.col("v").distinct_count())),
+    ("ArrowStream.window", lambda a: a.window(tumbling, "k", n=ps.col("v").distinct_count(), column="at")),
+]:
+    aggregates(
+        "values of columns", f"{operator} distinct_count", of_rows(build, "n"), distinct_values, GROUPED
+    )
+for function, model, build in [
+    ("distinct_count", distinct_values, lambda c: c.aggregate("k", n=ps.col("v").distinct_count())),
+    ("var", variance, lambda c: c.aggregate("k", n=ps.col("v").var())),
+]:
+    aggregates(
+        "values of columns",
+        f"ColumnCollection.aggregate {function}",
+        of_column_collection(build),
+        model,
+        GROUPED,
+    )
+
+
 def last(values: list[Any]) -> Any:
     return max(values, key=order)
 
@@ -518,6 +601,15 @@ def in_order(build: Callable[[Any], Any], values: list[Any], workers: int) -> li
     return list(records)
 
 
+def of_first_collected(values: list[Any], workers: int) -> Any:
+    """The first value of `collect`, in the order of the values."""
+    given = [((at, 1, value), 1) for at, value in enumerate(values)]
+    [row] = column_collections(
+        lambda c: c.collect("v", by="k", order="v"), given, schema=VALUES, workers=workers
+    )
+    return row[-1][0]
+
+
 for operator, of_one, model, groups in [
     ("ArrowStream.sort", of_rows(lambda a: a.sort("v").limit(1), "v"), first, GROUPED),
     ("ArrowStream.sort descending", of_rows(lambda a: a.sort("v", descending=True).limit(1), "v"), last, GROUPED),
@@ -531,6 +623,15 @@ for operator, of_one, model, groups in [
         GROUPED,
     ),
     ("ArrowStream.aggregate quantile", of_quantile, lambda v: of_columns("max", v), GROUPED),
+    (
+        "ColumnCollection.over",
+        of_column_collection(
+            lambda c: c.over("k", ["v", "at"], place=ps.row_number()).filter(ps.col("place") == 1).select("v")
+        ),
+        first,
+        GROUPED,
+    ),
+    ("ColumnCollection.collect", of_first_collected, first, GROUPED),
 ]:  # fmt: skip
     aggregates("order of columns", operator, of_one, model, groups)
 
@@ -830,6 +931,40 @@ for operator, build, expected in [
 ]:
     keys_of_column_collections(JOIN_COLUMNS, operator, build, 2, expected)
 
+for how in HOWS:
+    placed_others = [((key, place), 1) for place, key in enumerate(OTHER_KEYS)]
+    for operator, build in [
+        ("Collection.join", lambda a, b, how=how: a.join(b, how=how).map(record[0])),
+        ("Arranged.join", lambda a, b, how=how: a.arrange().join(b.arrange(), how=how).map(record[0])),
+    ]:
+        wanted_keys = joined(how, KEYS, OTHER_KEYS, null=True)
+        keys_of_collections(
+            JOIN, f"{operator} {how} of other keys", build, PLACED, placed_others, expected=wanted_keys
+        )
+    for title, nulls_equal in ((f"{how} of other keys", False), (f"{how}, nulls_equal=True", True)):
+
+        def keys_of_columns_joined(workers: int, how: str = how, nulls_equal: bool = nulls_equal) -> Any:
+            def build(a: Any, b: Any) -> Any:
+                return a.join(b, on="k", how=how, nulls_equal=nulls_equal).select("k")
+
+            others = [(row, 1) for row in rows(OTHER_KEYS)]
+            found: Counter[Any] = Counter()
+            for row, count in column_collections(
+                build, ROWS, others, schema=NULLABLE, workers=workers
+            ).items():
+                found[row[0]] += count
+            return found
+
+        wanted_rows = joined(how, KEYS, OTHER_KEYS, null=nulls_equal)
+        CASES.append(
+            Case(
+                JOIN_COLUMNS,
+                f"ColumnCollection.join {title}",
+                keys_of_columns_joined,
+                Counter({plain_key(key): n for key, n in wanted_rows.items()}),
+            )
+        )
+
 # ------------------------------------------------------------ counts that are negative
 
 COUNTED: Counter[Any] = Counter(
@@ -1067,14 +1202,49 @@ for operator in graphs.__all__:
         Case(
             "graphs",
             f"graphs.{operator} of None and NaN",
-            lambda w, f=operator: shape(f, {1: None, 6: NAN}, w),
-            lambda w, f=operator: shape(f, {}, w),
+            lambda w, f=operator: shape(f, lambda node, _: {1: None, 6: NAN}.get(node, node), w),
+            lambda w, f=operator: shape(f, lambda node, _: node, w),
+        )
+    )
+    # 0.0 and -0.0 are one node.
+    CASES.append(
+        Case(
+            "graphs",
+            f"graphs.{operator} of 0.0 and -0.0",
+            lambda w, f=operator: shape(
+                f, lambda node, place: (0.0, -0.0)[place % 2] if node == 1 else node, w
+            ),
+            lambda w, f=operator: shape(f, lambda node, _: node, w),
+        )
+    )
+for weight in (None, NAN):
+    CASES.append(
+        Case(
+            "graphs",
+            f"graphs.shortest_paths of the weight {weight}",
+            lambda w, weight=weight: refused_weight(weight),
+            True,
         )
     )
 
 
-def shape(operator: str, names: dict[int, Any], workers: int) -> Any:
-    """Returns the sizes of the results of a graph in which some nodes have other names."""
+def refused_weight(weight: Any) -> bool:
+    """Whether an edge of a weight is an error that names the edge and the weight."""
+    try:
+        collections(graphs.shortest_paths, [((1, (2, weight)), 1)], [(1, 1)], workers=1)
+    except (TypeError, ValueError) as error:
+        return f"edge from 1 to 2 has the weight {weight}" in str(error)
+    return False
+
+
+def shape(operator: str, named: Callable[[int, int], Any], workers: int) -> Any:
+    """Returns the sizes of the results of a graph.
+
+    Args:
+        operator: The function of graphs.
+        named: Returns the value that stands for a node in an edge, of the node and the edge's number.
+        workers: The number of workers.
+    """
     of = GRAPHS[operator]
     if operator == "shortest_paths":
 
@@ -1082,8 +1252,8 @@ def shape(operator: str, names: dict[int, Any], workers: int) -> Any:
             return graphs.shortest_paths(e.map((record[0], (record[1], 1))), n)
 
     edges = [(1, 2), (2, 3), (3, 1), (3, 4), (5, 6)]
-    edges = [(tuple(names.get(end, end) for end in edge), 1) for edge in edges]
-    found = collections(of, edges, [(names.get(1, 1), 1)], workers=workers)
+    edges = [(tuple(named(end, place) for end in edge), 1) for place, edge in enumerate(edges)]
+    found = collections(of, edges, [(named(1, 0), 1)], workers=workers)
     if operator in {"triangles", "k_core"}:
         return sum(found.values())
     # Labels are nodes: how many have each.
@@ -1105,7 +1275,7 @@ TABLE = {
     "values of columns": (
         "skipped; of nulls alone null, and a count of 0",
         "",
-        "sum, mean: NaN; else the greatest number",
+        "sum, mean, var: NaN; else the greatest number",
         "0.0",
         "see below",
     ),

@@ -384,5 +384,5 @@ def test_a_log_that_finds_no_room_ends_and_the_computation_goes_on(room: int, tm
     words = [sys.executable, "-c", FULL, str(tmp_path / "log"), str(room)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=380, check=False)
     assert (done.returncode, done.stdout) == (0, "[0, 1]\n"), done.stderr
-    assert done.stderr.count("ends here, and the computation goes on without it") == 1, done.stderr
+    assert done.stderr.count("ends here, and the computation continues without it") == 1, done.stderr
     assert "Traceback" not in done.stderr

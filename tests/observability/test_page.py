@@ -183,11 +183,11 @@ def connected(page: Page, count: int) -> list[socket.socket]:
 def test_more_silent_connections_than_there_is_room_for_take_few_threads_and_let_others_in() -> None:
     with Page("127.0.0.1", 0, answers("seen")) as page:
         before = threading.active_count()
-        silent = connected(page, gate.GUESTS + 30)
+        silent = connected(page, gate.PENDING + 30)
         try:
             assert fetch(f"{page.address}state") == "seen"
-            assert threading.active_count() < before + gate.GUESTS + 20  # those that end are not joined
-            wait_until(lambda: threading.active_count() <= before + gate.GUESTS + 1)
+            assert threading.active_count() < before + gate.PENDING + 20  # those that end are not joined
+            wait_until(lambda: threading.active_count() <= before + gate.PENDING + 1)
         finally:
             for connection in silent:
                 connection.close()

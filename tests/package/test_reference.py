@@ -44,6 +44,9 @@ DIRECTIVE = re.compile(
 UNSHOWN = {"pointstamp.__version__"}
 """Exported names that need no entry."""
 
+FILES = {"pointstamp.connectors.kafka.KafkaLog"}
+"""Classes with the methods of a file, which the package calls and programs do not."""
+
 
 class Entry(NamedTuple):
     """An entry of the reference."""
@@ -51,13 +54,20 @@ class Entry(NamedTuple):
     directive: str
     name: str
     """Its name, with that of the module which the page imports it from."""
-    omitted: frozenset[str] = frozenset()
-    """Members that are not shown; `"*"` where none is."""
+    option: str = ""
+    """The line after it, with the members that are shown or left out."""
 
     @property
     def value(self) -> Any:
         module, _, name = self.name.rpartition(".")
         return getattr(importlib.import_module(module), name)
+
+    def shows(self, method: str) -> bool:
+        """Whether the page has a method of the class."""
+        option, _, names = self.option[1:].partition(":")
+        if option == "members":
+            return method in names.replace(",", " ").split()
+        return option != "no-members" and not (option == "exclude-members" and method in names.split())
 
 
 def entries() -> Iterator[Entry]:
@@ -69,9 +79,8 @@ def entries() -> Iterator[Entry]:
             if directive == "currentmodule":
                 module = name
                 continue
-            excluded = after.removeprefix("   :exclude-members:").split() if ":exclude" in after else []
-            omitted = frozenset(["*"] if ":no-members:" in after else excluded)
-            yield Entry(directive, name if name.startswith("pointstamp.") else f"{module}.{name}", omitted)
+            full = name if name.startswith("pointstamp.") else f"{module}.{name}"
+            yield Entry(directive, full, after.strip())
 
 
 ENTRIES = list(entries())
@@ -112,21 +121,29 @@ def test_the_reference_has_what_a_module_exports(module: str) -> None:
 
 
 def methods(entry: Entry) -> Iterator[str]:
+    """The names of a class's methods in the reference, those of the package's bases included."""
+    return (name for name in public_methods(entry.value) if entry.shows(name))
+
+
+def public_methods(kind: type) -> Iterator[str]:
     """The names of a class's methods, those of the package's bases included."""
-    kind = entry.value
-    if "*" in entry.omitted:
-        return
     bases = [base for base in kind.__mro__ if base.__module__.startswith("pointstamp")]
     for name in {name: None for base in bases for name in vars(base)}:
         member = inspect.getattr_static(kind, name)
         data = isinstance(member, property) or inspect.isdatadescriptor(member)
-        if (
-            not name.startswith("_")
-            and not data
-            and name not in entry.omitted
-            and callable(getattr(kind, name))
-        ):
+        if not name.startswith("_") and not data and callable(getattr(kind, name)):
             yield name
+
+
+def test_the_reference_leaves_out_no_method() -> None:
+    missing = [
+        f"{entry.name}.{name}"
+        for entry in ENTRIES
+        if entry.directive == "autoclass" and entry.name not in FILES
+        for name in public_methods(entry.value)
+        if not entry.shows(name)
+    ]
+    assert missing == []
 
 
 def has_example(kind: type, name: str) -> bool:

@@ -1,6 +1,8 @@
 """The book's table of verbs is what the package has."""
 
 import ast
+import inspect
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,23 @@ def test_the_table_of_verbs_is_that_of_the_package() -> None:
     verbs: dict[str, Any] = runpy.run_path(str(DOCS / "verbs.py"), run_name="verbs")
     written = (DOCS / "verbs.md").read_text(encoding="utf-8")
     assert verbs["page"]() == written, "write it again: python docs/verbs.py"
+
+
+def test_the_calls_in_the_table_of_folds_are_those_of_the_package() -> None:
+    """Each names parameters of its verb, in their order, on at least one class."""
+    verbs: dict[str, Any] = runpy.run_path(str(DOCS / "verbs.py"), run_name="verbs")
+    page = (DOCS / "verbs.md").read_text(encoding="utf-8")
+    table = page.partition("## Folding\n")[2].partition("\n## ")[0]
+    shown = re.findall(r"\| `(\w+)\(([^\"]+?)\)`", table)
+    assert len(shown) >= 7
+    for verb, given in shown:
+        names = [name.strip().removesuffix("=") for name in given.split(",")]
+        signatures = [
+            list(inspect.signature(getattr(kind, verb)).parameters)
+            for kind in verbs["CLASSES"].values()
+            if hasattr(kind, verb)
+        ]
+        assert any([one for one in known if one in names] == names for known in signatures), verb
 
 
 def class_named(annotation: ast.expr) -> str | None:

@@ -386,7 +386,7 @@ def column_verbs(columns: ps.ArrowStream, rows: ps.ColumnCollection) -> None:
     assert_type(rows.probe(), ps.ProbeHandle)
     rows.capture_into(ps.EventWriter("rows.events"))
     rows.show("rows", "a", descending=True)
-    assert_type(rows.iterate(lambda scope, turn: turn, turns=3), ps.ColumnCollection)
+    assert_type(rows.iterate(lambda scope, turn: turn, iterations=3), ps.ColumnCollection)
     assert_type(rows.updates(), ps.ArrowStream)
     assert_type(columns.to_records(), ps.Stream[dict[str, Any]])
     assert_type(rows.to_records(), ps.Collection[tuple[Any, ...]])

@@ -314,16 +314,16 @@ def test_no_more_strangers_are_heard_than_the_limit_says(
 ) -> None:
     monkeypatch.setattr(message_channel, "PATIENCE", 3600.0)
     monkeypatch.setattr(gate, "GRACE", 3600.0)
-    guests = served.server._gate.guests
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.GUESTS)]
+    pending = served.server._gate.pending
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.PENDING)]
     last = f"127.0.0.1:{flood[-1].getsockname()[1]}"
-    wait_for(lambda: len(guests) >= gate.GUESTS)
+    wait_for(lambda: len(pending) >= gate.PENDING)
     most = 0
     for stranger in flood[:-1]:
-        most = max(most, len(guests))
+        most = max(most, len(pending))
         stranger.close()
-    wait_for(lambda: [guest.origin for guest in list(guests)] == [last])
-    assert most == gate.GUESTS
+    wait_for(lambda: [peer.origin for peer in list(pending)] == [last])
+    assert most == gate.PENDING
     flood[-1].close()
 
 
@@ -331,7 +331,7 @@ def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPat
     """Silent strangers, far more than are handled at once, from before a member connects until after."""
     # If strangers kept their places, no other caller would ever be handled.
     monkeypatch.setattr(message_channel, "PATIENCE", 3600.0)
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.GUESTS)]
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.PENDING)]
     try:
         for number in range(3):
             flood += [socket.create_connection(served.address, timeout=60) for _ in range(8)]
@@ -348,19 +348,19 @@ def test_a_flood_makes_nobody_fail(served: Served, monkeypatch: pytest.MonkeyPat
 
 def test_who_has_shown_the_secret_is_not_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "GRACE", 0.0)
-    guests = served.server._gate.guests
+    pending = served.server._gate.pending
     near, far = socket.socketpair()
-    member = gate.Guest(near, "a member")
+    member = gate.PendingConnection(near, "a member")
     member.proved = True
-    guests.append(member)
-    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.GUESTS)]
-    wait_for(lambda: len(guests) >= gate.GUESTS)
+    pending.append(member)
+    flood = [socket.create_connection(served.address, timeout=60) for _ in range(2 * gate.PENDING)]
+    wait_for(lambda: len(pending) >= gate.PENDING)
     with connect(served.address, SECRET, "driver") as client:
         client.send(1)
         assert client.receive() == "yes"
-    assert member in guests
+    assert member in pending
     assert member.sent_away is None
-    guests.remove(member)
+    pending.remove(member)
     member.forget()
     for end in [near, far, *flood]:
         end.close()

@@ -82,7 +82,7 @@ def test_a_loop_of_so_many_turns_is_so_many_calls(turns: int) -> None:
             def step(inner: ps.Scope, at: ps.ColumnCollection) -> ps.ColumnCollection:
                 return at.join(tables["edges"].enter(inner), "a").select(a=ps.col("b"))
 
-            return tables["starts"].iterate(step, turns=turns)
+            return tables["starts"].iterate(step, iterations=turns)
 
         found = states(build, SCHEMAS, script, workers=1 + seed % 2)
         for tables, result in zip(contents(script), found, strict=True):
@@ -97,7 +97,7 @@ def test_a_loop_of_so_many_turns_is_so_many_calls(turns: int) -> None:
 
 def test_a_number_of_turns_is_at_least_one() -> None:
     def build(scope: ps.Scope) -> None:
-        scope.collection([1]).iterate(lambda _, numbers: numbers, turns=0)
+        scope.collection([1]).iterate(lambda _, numbers: numbers, iterations=0)
 
-    with pytest.raises(ValueError, match="iterate takes a number of turns, at least 1, not 0"):
+    with pytest.raises(ValueError, match="iterate takes a number of iterations, at least 1, not 0"):
         ps.example(build)

@@ -196,6 +196,44 @@ def test_what_is_not_covered_is_refused(query: str, message: str) -> None:
         ps.sql(query, t=T, u=U)
 
 
+MISTYPED = [
+    "select 1 as one, n + s from t",
+    "select k, sum(s) from t group by k",
+    "select k from t where n = s",
+    "select k from t where s",
+    "select k from t group by k having sum(n) > 'a'",
+    "select case when n > 1 then s else n end from t",
+    "select coalesce(n, s) from t",
+    "select greatest(n, s) from t",
+    "select n in ('a') from t",
+    "select k from t where n between 'a' and 3",
+    "select upper(n) from t",
+    "select not n from t",
+    "select - s from t",
+    "select extract(year from s) from t",
+    "select date_trunc('month', n) from t",
+    "select min(n) filter (where s) from t",
+    "select lag(n, 1, 'a') over (order by k) from t",
+    "select sum(s) over (partition by k) from t",
+    "select (select max(s) from t) + 1 from t",
+    "select k from t where n in (select s from t)",
+    "select t.k from t join u on u.m = t.s",
+    "select k from t union select s from t",
+    "select k from t except select s from t",
+    "select k from t order by n + s limit 1",
+    "with recursive r as (select n from t union select s from t join r on t.n = r.n) select * from r",
+    "with recursive r as (select n from t union all select s from t join r on t.n = r.n) select * from r",
+    "with recursive r as (select n from t union select s from t union select n from r) select * from r",
+]
+"""Queries that compute with a value of another type."""
+
+
+@pytest.mark.parametrize("query", MISTYPED)
+def test_a_value_of_another_type_is_refused_at_its_place(query: str) -> None:
+    with pytest.raises(ps.GraphError, match=r"^SQL, line 1, column \d+: "):
+        ps.sql(query, t=T, u=U)
+
+
 def test_a_value_of_two_rows_is_an_error() -> None:
     two = pa.table({"k": [1, 2], "m": [1, 1]})
     with pytest.raises(ValueError, match="used as a value has more than one row"):

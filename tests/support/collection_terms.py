@@ -64,7 +64,7 @@ def terms(draw: Any, depth: int = 3, variables: int = 0, loops: int = 2) -> Term
         return part
 
     kinds = ["map", "filter", "flat_map", "concat", "negate", "consolidate", "distinct", "threshold", "count"]
-    kinds += ["join", "join", "join_pairs", "join_self", "semijoin", "antijoin", "reduce", "native", "native"]
+    kinds += ["join", "join", "join_pairs", "join_self", "semi", "anti", "reduce", "native", "native"]
     kinds += ["iterate", "iterate", "mutual"] if loops else []
     kind = draw(st.sampled_from(kinds))
     choices: dict[str, list[Any]] = {
@@ -81,7 +81,7 @@ def terms(draw: Any, depth: int = 3, variables: int = 0, loops: int = 2) -> Term
     if kind == "mutual":
         starts = [sub(left=0), sub(left=0)]
         return ("mutual", *starts, sub(variables + 2, 0), sub(variables + 2, 0))
-    two = kind in ("concat", "join", "join_pairs", "semijoin", "antijoin")
+    two = kind in ("concat", "join", "join_pairs", "semi", "anti")
     return (kind, *chosen, *(sub() for _ in range(2 if two else 1)))
 
 
@@ -126,9 +126,9 @@ def build(term: Term, inputs: list[Any], variables: list[Any]) -> Any:
         case "join_self":
             arranged = first.arrange()
             return arranged.join(arranged, JOINS[choice]).concat(arranged.to_collection())
-        case "semijoin":
+        case "semi":
             return first.join(subs[1].map((record[1], 0)), how="semi")
-        case "antijoin":
+        case "anti":
             return first.join(subs[1].map(record[1]).map((record, 0)), how="anti")
         case "reduce":
             return first.map_groups(REDUCES[choice])
@@ -220,12 +220,12 @@ def _evaluate(term: Term, inputs: list[Multiset], variables: list[Multiset]) -> 
             if name == "join_self":
                 for r, n in first.items():
                     out[r] += n
-        case "semijoin" | "antijoin":
+        case "semi" | "anti":
             present: Multiset = Counter()
             for r, n in subs[1].items():
                 present[r[1]] += n
             keys = {k for k, n in present.items() if n > 0}
-            return Counter({r: n for r, n in first.items() if (r[0] in keys) == (name == "semijoin")})
+            return Counter({r: n for r, n in first.items() if (r[0] in keys) == (name == "semi")})
         case "reduce" | "native":
             groups: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
             for (k, v), n in sorted(first.items()):

@@ -141,7 +141,7 @@ impl Plan {
         }
     }
 
-    /// The join of streams of these schemas whose results have the left side's columns alone: a semijoin.
+    /// The join of streams of these schemas whose results have the left side's columns alone: a semi join.
     ///
     /// # Errors
     ///

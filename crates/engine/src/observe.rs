@@ -1,6 +1,6 @@
 //! The channel of observers, through which the engine reports events.
 //!
-//! Owns [`Observer`], the events for it ([`Observation`]), and the `Room` of a worker, which everything on the worker
+//! Owns [`Observer`], the events for it ([`Observation`]), and the `Observers` of a worker, which everything on the worker
 //! shares. Invariant: nothing is built for an event, and nothing is counted, while there is no observer: then an
 //! observation costs the test of one flag. The events follow timely dataflow's log streams.
 
@@ -218,7 +218,7 @@ impl<F: Fn(&Observation<'_>)> Observer for F {
 
 /// The observers to which everything on a worker reports.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct Observers {
     observed: Cell<bool>,
     observers: RefCell<Vec<Rc<dyn Observer>>>,
     /// Capabilities numbered so far.
@@ -243,8 +243,8 @@ impl Latest {
     }
 }
 
-impl Room {
-    /// An empty room.
+impl Observers {
+    /// No observers.
     pub(crate) fn new() -> Rc<Self> {
         Rc::default()
     }
@@ -273,14 +273,14 @@ impl Room {
 
     /// Reports an event, if there is an observer.
     #[inline]
-    pub(crate) fn tell<'a>(&self, observation: impl FnOnce() -> Observation<'a>) {
+    pub(crate) fn report<'a>(&self, observation: impl FnOnce() -> Observation<'a>) {
         if self.is_observed() {
-            self.tell_now(&observation());
+            self.report_now(&observation());
         }
     }
 
     #[cold]
-    fn tell_now(&self, observation: &Observation<'_>) {
+    fn report_now(&self, observation: &Observation<'_>) {
         let observers = self.observers.borrow().clone();
         for observer in observers {
             observer.observe(observation);
@@ -298,20 +298,20 @@ impl Room {
         number
     }
 
-    /// Lets an observer in.
-    pub(crate) fn enter(&self, observer: Rc<dyn Observer>) {
+    /// Adds an observer.
+    pub(crate) fn add(&self, observer: Rc<dyn Observer>) {
         self.observers.borrow_mut().push(observer);
         self.observed.set(true);
     }
 
-    /// Shows an observer out.
-    pub(crate) fn leave(&self, observer: &Rc<dyn Observer>) {
+    /// Removes an observer.
+    pub(crate) fn remove(&self, observer: &Rc<dyn Observer>) {
         let mut observers = self.observers.borrow_mut();
         observers.retain(|other| !Rc::ptr_eq(other, observer));
         self.observed.set(!observers.is_empty());
     }
 
-    /// Shows all observers out.
+    /// Removes all observers.
     pub(crate) fn clear(&self) {
         self.observed.set(false);
         let observers = self.observers.take();

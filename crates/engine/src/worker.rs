@@ -29,7 +29,7 @@ use crate::cluster::{Cluster, Seed};
 use crate::error::{BoxError, Error};
 use crate::host::Host;
 use crate::inspect::Snapshot;
-use crate::observe::{Latest, Observer, Room};
+use crate::observe::{Latest, Observer, Observers};
 use crate::payload::Payload;
 use crate::run::activation::Activation;
 use crate::run::arrival::{Arrivals, OpenInputs};
@@ -55,7 +55,7 @@ struct WorkerCore<P: Payload> {
     cluster: Arc<Cluster>,
     host: Rc<dyn Host>,
     failing: Rc<Failing>,
-    room: Rc<Room>,
+    observers: Rc<Observers>,
     mailbox: RefCell<Mailbox>,
     spin: Spin,
     wakeups: Rc<Wakeups>,
@@ -99,7 +99,7 @@ impl<P: Payload> Worker<P> {
             cluster,
             host,
             failing,
-            room: Room::new(),
+            observers: Observers::new(),
             mailbox: RefCell::new(mailbox),
             spin,
             wakeups,
@@ -182,18 +182,18 @@ impl<P: Payload> Worker<P> {
 
     /// A handle that shows any thread the operator that has begun to run last on this worker.
     pub fn latest(&self) -> Latest {
-        self.0.room.latest()
+        self.0.observers.latest()
     }
 
-    pub(crate) fn room(&self) -> &Rc<Room> {
-        &self.0.room
+    pub(crate) fn observers(&self) -> &Rc<Observers> {
+        &self.0.observers
     }
 
     /// Adds an observer of this worker's later events: dataflows that are installed, operators that run,
     /// messages, progress, capabilities. There may be several. A worker without observers pays nothing for
     /// them.
     pub fn observe(&self, observer: Rc<dyn Observer>) {
-        self.0.room.enter(observer);
+        self.0.observers.add(observer);
     }
 
     /// The state of this worker's dataflows: their graphs, and the counts in them. For people; called between
@@ -210,7 +210,7 @@ impl<P: Payload> Worker<P> {
 
     /// Removes an observer.
     pub fn unobserve(&self, observer: &Rc<dyn Observer>) {
-        self.0.room.leave(observer);
+        self.0.observers.remove(observer);
     }
 
     pub(crate) fn wakeups(&self) -> &Rc<Wakeups> {
@@ -264,7 +264,7 @@ impl<P: Payload> Worker<P> {
     pub(crate) fn keep(&self, index: usize, subgraph: Box<Subgraph>, edges: Box<dyn Any>) {
         self.0
             .registry
-            .install(index, subgraph, edges, &self.0.room);
+            .install(index, subgraph, edges, &self.0.observers);
     }
 
     /// The numbers of the dataflows that are not complete.
@@ -328,7 +328,7 @@ impl<P: Payload> Worker<P> {
         self.0.arrivals.clear();
         self.0.brake.clear();
         drop(dataflows);
-        self.0.room.clear();
+        self.0.observers.clear();
         self.fabric().flush();
         self.fabric().end_worker();
     }

@@ -105,7 +105,7 @@ fn origin(socket: &TcpStream) -> String {
 }
 
 /// State that the accepting threads share.
-struct Guests {
+struct Shared {
     /// Fresh keys of greetings that showed the secret: there are as many as members have tried to come.
     greetings: Mutex<HashSet<[u8; 32]>>,
     claimed: Mutex<Vec<bool>>,
@@ -113,19 +113,19 @@ struct Guests {
 
 /// One connection's view of that.
 struct Entry<'a> {
-    guests: &'a Guests,
+    shared: &'a Shared,
     proved: &'a AtomicBool,
 }
 
 impl Admission for Entry<'_> {
     fn greeted(&self, ephemeral: &[u8; 32]) -> bool {
-        let fresh = self.guests.greetings.lock().insert(*ephemeral);
+        let fresh = self.shared.greetings.lock().insert(*ephemeral);
         self.proved.fetch_or(fresh, Ordering::AcqRel);
         fresh
     }
 
     fn claimed(&self, process: usize) -> Option<String> {
-        match self.guests.claimed.lock().get_mut(process) {
+        match self.shared.claimed.lock().get_mut(process) {
             None => Some(format!("there is no process {process}")),
             Some(true) => Some(format!(
                 "another process is process {process} already: give every process a number of its own"
@@ -145,7 +145,7 @@ pub(crate) struct Gate {
     strangers: Arc<Strangers>,
     introductions: VecDeque<Introduction>,
     next: u64,
-    guests: Arc<Guests>,
+    shared: Arc<Shared>,
 }
 
 impl Gate {
@@ -168,7 +168,7 @@ impl Gate {
             strangers: Arc::new(Strangers::new(log)),
             introductions: VecDeque::new(),
             next: 0,
-            guests: Arc::new(Guests {
+            shared: Arc::new(Shared {
                 greetings: Mutex::default(),
                 claimed: Mutex::new(vec![false; processes]),
             }),
@@ -242,13 +242,13 @@ impl Gate {
             Arc::clone(&introduction.reported),
         );
         let (local, events) = (Arc::clone(&self.local), self.events.clone());
-        let (guests, strangers) = (Arc::clone(&self.guests), Arc::clone(&self.strangers));
+        let (shared, strangers) = (Arc::clone(&self.shared), Arc::clone(&self.strangers));
         thread::Builder::new()
             .name("ptstamp-gate".to_owned())
             .spawn(move || {
                 let from = origin(&socket);
                 let entry = Entry {
-                    guests: &guests,
+                    shared: &shared,
                     proved: &proved,
                 };
                 let result = handshake::accept(socket, &local, &entry);

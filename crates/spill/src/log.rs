@@ -198,7 +198,7 @@ impl Log {
         };
         self.count -= index.count;
         for (slot, live) in index.live {
-            self.dies(slot, live);
+            self.release(slot, live);
         }
         self.note();
     }
@@ -393,13 +393,13 @@ impl Log {
         let removed = index.is_some_and(|index| index.remove(hash, place, length));
         if removed {
             self.count -= 1;
-            self.dies(place.slot(), taken(length));
+            self.release(place.slot(), taken(length));
         }
         removed
     }
 
-    /// Notes that bytes of a segment are dead, which is gone with the last that are live.
-    fn dies(&mut self, slot: usize, bytes: u64) {
+    /// Notes that bytes of a segment are not used any more. The segment is removed with the last used ones.
+    fn release(&mut self, slot: usize, bytes: u64) {
         self.live -= bytes;
         let Some(segment) = &mut self.segments[slot] else {
             return;

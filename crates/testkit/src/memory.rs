@@ -76,7 +76,7 @@ struct Link {
 
 /// The incoming items of one process.
 #[derive(Default)]
-struct Desk {
+struct Inbox {
     /// By sender.
     links: Vec<Link>,
     closed: bool,
@@ -84,7 +84,7 @@ struct Desk {
 }
 
 struct Process {
-    desk: Mutex<Desk>,
+    inbox: Mutex<Inbox>,
     something: Condvar,
     receiver: Mutex<Option<Arc<dyn Receive>>>,
 }
@@ -104,7 +104,7 @@ pub fn connect(processes: usize, delay: Delay) -> Vec<Arc<Memory>> {
         Delay::Random { seed, .. } => seed,
     };
     let process = |number: usize| Process {
-        desk: Mutex::new(Desk {
+        inbox: Mutex::new(Inbox {
             links: (0..processes).map(|_| Link::default()).collect(),
             closed: false,
             random: seed ^ (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
@@ -148,30 +148,30 @@ impl Memory {
 
     /// Ends a link: its items are dropped, and `last` is delivered as the last one.
     fn end(&self, from: usize, to: usize, last: Item) {
-        let mut desk = self.hub[to].desk.lock();
-        let link = &mut desk.links[from];
+        let mut inbox = self.hub[to].inbox.lock();
+        let link = &mut inbox.links[from];
         if link.ended {
             return;
         }
         link.ended = true;
         let dropped: usize = link.items.drain(..).map(|(_, item)| item.len()).sum();
         link.items.push_back((Instant::now(), last));
-        drop(desk);
+        drop(inbox);
         self.hub[to].something.notify_all();
         self.hub[from].written(dropped);
     }
 
     fn put(&self, to: usize, item: Item) -> usize {
         let len = item.len();
-        let mut desk = self.hub[to].desk.lock();
+        let mut inbox = self.hub[to].inbox.lock();
         let mut due = Instant::now();
         if let Delay::Random { most, .. } = self.delay {
-            due += most.mul_f64(desk.chance());
+            due += most.mul_f64(inbox.chance());
         }
-        if desk.closed {
+        if inbox.closed {
             return 0;
         }
-        let link = &mut desk.links[self.process];
+        let link = &mut inbox.links[self.process];
         if link.ended {
             return 0;
         }
@@ -180,7 +180,7 @@ impl Memory {
         }
         link.ended = matches!(item, Item::Left(_));
         link.items.push_back((due, item));
-        drop(desk);
+        drop(inbox);
         self.hub[to].something.notify_all();
         len
     }
@@ -195,7 +195,7 @@ impl Item {
     }
 }
 
-impl Desk {
+impl Inbox {
     /// A number from 0 to 1.
     #[allow(clippy::cast_precision_loss, reason = "a chance need not be exact")]
     fn chance(&mut self) -> f64 {
@@ -225,22 +225,22 @@ impl Process {
 
     /// The next item that is due; `None` at the end.
     fn next(&self) -> Option<(usize, Item)> {
-        let mut desk = self.desk.lock();
+        let mut inbox = self.inbox.lock();
         loop {
-            if desk.closed {
+            if inbox.closed {
                 return None;
             }
             let now = Instant::now();
-            match desk.first() {
+            match inbox.first() {
                 Some((due, from)) if due <= now => {
-                    let (_, item) = desk.links[from].items.pop_front()?;
+                    let (_, item) = inbox.links[from].items.pop_front()?;
                     return Some((from, item));
                 }
                 Some((due, _)) => {
-                    self.something.wait_for(&mut desk, due - now);
+                    self.something.wait_for(&mut inbox, due - now);
                 }
                 None => {
-                    self.something.wait(&mut desk);
+                    self.something.wait(&mut inbox);
                 }
             }
         }
@@ -306,14 +306,14 @@ impl Transport for Memory {
             let why = format!("process {here} (memory:{here}) ended without a word");
             self.end(here, other, Item::Lost(why));
         }
-        let mut desk = self.hub[self.process].desk.lock();
-        desk.closed = true;
-        let unread: Vec<_> = desk
+        let mut inbox = self.hub[self.process].inbox.lock();
+        inbox.closed = true;
+        let unread: Vec<_> = inbox
             .links
             .iter_mut()
             .map(|link| std::mem::take(&mut link.items))
             .collect();
-        drop(desk);
+        drop(inbox);
         self.hub[self.process].something.notify_all();
         for (from, items) in unread.into_iter().enumerate() {
             self.hub[from].written(items.iter().map(|(_, item)| item.len()).sum());

@@ -550,7 +550,7 @@ class ArrowStream(ColumnOperators):
 
     # ------------------------------------------------------------ shape
 
-    def concat(self, *others: ArrowStream, name: str | None = None) -> ArrowStream:
+    def concat(self, *more: ArrowStream, name: str | None = None) -> ArrowStream:
         """The rows of this stream and the others, which have its schema.
 
         Where all are from `event_time`, of one column, so is the result.
@@ -568,11 +568,11 @@ class ArrowStream(ColumnOperators):
             >>> ps.example(build).extract()
             [(0, [{'n': 1}, {'n': 2}])]
         """
-        for other in others:
+        for other in more:
             if not isinstance(other, ArrowStream):
                 raise TypeError(f"an ArrowStream is concatenated with other ArrowStreams, not {other!r}")
             check_same(self._columns, other._columns, "concat")
-        outputs = [stream._output for stream in (self, *others)]
+        outputs = [stream._output for stream in (self, *more)]
         together = _together(outputs)
         reads = [output.read_as(together.form) for output in outputs]
         return self._of(self.scope._append(shape.CONCATENATE, reads, together, name=name).output)

@@ -287,7 +287,7 @@ class Collection(Multiset, Generic[T]):
 
     # ------------------------------------------------------------ multisets
 
-    def concat(self, *others: Collection[T], name: str | None = None) -> Collection[T]:
+    def concat(self, *more: Collection[T], name: str | None = None) -> Collection[T]:
         """Returns the records of this collection and the others; counts of equal records are added up.
 
         Raises:
@@ -300,9 +300,9 @@ class Collection(Multiset, Generic[T]):
             >>> ps.example(build).extract()
             [(0, [(1, 1), (2, 2), (3, 1)])]
         """
-        for other in others:
+        for other in more:
             check_scope("concat", self.scope, other, Collection)
-        outputs = [self._output, *(other._output for other in others)]
+        outputs = [self._output, *(other._output for other in more)]
         return Collection(self.scope, concatenated(self.scope, outputs, name=name))
 
     def negate(self, *, name: str | None = None) -> Collection[T]:
@@ -622,20 +622,20 @@ class Collection(Multiset, Generic[T]):
         self,
         fn: Callable[[Scope, Collection[T]], Collection[T]],
         *,
-        turns: int | None = None,
+        iterations: int | None = None,
         name: str = "Iterate",
     ) -> Collection[T]:
         """Puts the collection through a function again and again, until that changes nothing.
 
         Each turn must bring the collection closer to what does not change. A turn must end with an operator
         that adds up (`distinct`, `min`, `map_groups`, `consolidate`): without one, updates that cancel
-        circulate for ever, unless there is a number of turns.
+        circulate for ever, unless `iterations` bounds the loop.
 
         Args:
             fn: Called once, with the loop's scope and the collection in a turn; returns the collection of the
                 next.
-            turns: The number of turns: the result is what so many calls one after another give. Without
-                it, the loop ends when a turn changes nothing.
+            iterations: The number of turns of the loop: the result is what so many calls one after another
+                give. Without it, the loop ends when a turn changes nothing.
             name: The name of the loop's scope.
 
         Returns:
@@ -655,11 +655,11 @@ class Collection(Multiset, Generic[T]):
             >>> def build(scope):
             ...     def double(inner, numbers):
             ...         return numbers.map(lambda n: 2 * n)
-            ...     return scope.collection([1, 5]).iterate(double, turns=3).capture()
+            ...     return scope.collection([1, 5]).iterate(double, iterations=3).capture()
             >>> ps.example(build).extract()
             [(0, [(8, 1), (40, 1)])]
         """
-        return iterated(self, fn, name, turns)
+        return iterated(self, fn, name, iterations)
 
     def updates(self, *, name: str | None = None) -> Stream[tuple[T, Time, int]]:
         """The updates, as a stream of records ``(record, time, diff)``.
@@ -875,14 +875,14 @@ def check_columns(mine: _core.Schema | None, given: Multiset, operator: str) -> 
         raise GraphError(f"{operator} takes collections of one schema: {difference}")
 
 
-def iterated(start: C, f: Callable[[Scope, C], C], name: str, turns: int | None) -> C:
+def iterated(start: C, f: Callable[[Scope, C], C], name: str, iterations: int | None) -> C:
     """Puts a collection through a function until that changes nothing; see `Collection.iterate`."""
     function_of("iterate", f)
-    if turns is not None:
-        turns = count_of("iterate takes a number of turns", turns)
+    if iterations is not None:
+        iterations = count_of("iterate takes a number of iterations", iterations)
     with start.scope.iterative(name) as inner:
         entered = start.enter(inner)
-        variable = Variable(inner, entered, None, None, turns)
+        variable = Variable(inner, entered, None, None, iterations)
         result = f(inner, variable.collection)
         check_kind(start, result, "the function given to iterate returns the collection{0} of the next turn")
         check_columns(start._output.schema, result, "iterate")
@@ -1389,10 +1389,10 @@ def joined_with(
         result = JoinKind.FIELDS
     elif f is not None:
         result, f = JoinKind.FUNCTION, function_of("join", f)
-    scope, kind = left.scope, collections.JOIN
+    scope = left.scope
 
     def join(here: Output, there: Output, name: str | None) -> Output:
-        return joined(scope, kind, here, (there, Form.BY_KEY), result, f, name=name)
+        return joined(scope, here, (there, Form.BY_KEY), result, f, name=name)
 
     if how == "inner":
         return join(left._output, other._output, name)
@@ -1410,9 +1410,9 @@ def _one_sided(
     left: Collection[Any] | Arranged[Any, Any], keys: tuple[Output, Form], met: bool, name: str | None
 ) -> Output:
     """Appends a join of pairs with distinct keys: the pairs with a match, or all without these."""
-    scope, kind = left.scope, collections.SEMIJOIN
-    part = name if met else named_part(name, "semijoin")
-    found = joined(scope, kind, left._output, keys, JoinKind.LEFT, name=part)
+    scope = left.scope
+    part = name if met else named_part(name, "matched")
+    found = joined(scope, left._output, keys, JoinKind.LEFT, name=part)
     if met:
         return found
     if isinstance(left, Arranged):

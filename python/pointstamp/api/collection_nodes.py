@@ -55,7 +55,6 @@ def concatenated(scope: BuildingScope, outputs: Iterable[Output], *, name: str |
 
 def joined(
     scope: BuildingScope,
-    kind: Kind,
     left: Output,
     right: tuple[Output, Form],
     result: JoinKind,
@@ -68,7 +67,6 @@ def joined(
 
     Args:
         scope: Where they are.
-        kind: The kind of the node: `JOIN` or `SEMIJOIN`.
         left: The left side, which is read by key.
         right: The right side, and in which form it is read.
         result: The function of two values of a key.
@@ -78,7 +76,7 @@ def joined(
     """
     reads = [left.read_as(Form.BY_KEY), right[0].read_as(right[1])]
     made = Output(Form.UPDATES, schema)
-    return scope._append(kind, reads, made, name=name, result=result, function=function).output
+    return scope._append(collections.JOIN, reads, made, name=name, result=result, function=function).output
 
 
 def reduced(

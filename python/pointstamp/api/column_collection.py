@@ -246,7 +246,7 @@ class ColumnCollection(Multiset):
 
     # ------------------------------------------------------------ multisets
 
-    def concat(self, *others: ColumnCollection, name: str | None = None) -> ColumnCollection:
+    def concat(self, *more: ColumnCollection, name: str | None = None) -> ColumnCollection:
         """The rows of this collection and the others, which have its schema.
 
         Raises:
@@ -261,10 +261,10 @@ class ColumnCollection(Multiset):
             >>> [changes.to_pylist() for _, changes in ps.example(build).extract()]
             [[{'n': 1, 'diff': 1}, {'n': 2, 'diff': 2}]]
         """
-        for other in others:
+        for other in more:
             check_scope("concat", self.scope, other, ColumnCollection)
             check_columns(self._columns, other, "concat")
-        outputs = [self._output, *(other._output for other in others)]
+        outputs = [self._output, *(other._output for other in more)]
         return ColumnCollection(self.scope, concatenated(self.scope, outputs, name=name))
 
     def negate(self, *, name: str | None = None) -> ColumnCollection:
@@ -477,7 +477,7 @@ class ColumnCollection(Multiset):
         by = self._same_key("join", other, on)
         joins = ColumnJoin(self, other, by, name, nulls_equal=nulls_equal)
         if one_sided(how):
-            met = joins.semi(name if how == "semi" else named_part(name, "semijoin"))
+            met = joins.semi(name if how == "semi" else named_part(name, "matched"))
             if how == "semi":
                 return met
             return self.concat(met.negate(name=named_part(name, "negate")), name=name)
@@ -968,7 +968,7 @@ class ColumnCollection(Multiset):
         self,
         fn: Callable[[Scope, ColumnCollection], ColumnCollection],
         *,
-        turns: int | None = None,
+        iterations: int | None = None,
         name: str = "Iterate",
     ) -> ColumnCollection:
         """Iterates as `Collection.iterate`: the function's result has this collection's schema.
@@ -988,7 +988,7 @@ class ColumnCollection(Multiset):
             >>> list(zip(*batch.select(["a", "b"]).to_pydict().values()))
             [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
         """
-        return iterated(self, fn, name, turns)
+        return iterated(self, fn, name, iterations)
 
     # ------------------------------------------------------------ out
 

@@ -1,7 +1,7 @@
 """Joins of collections of columns.
 
 Owns `ColumnJoin`, the nodes that a join of two collections appends. Both sides are arranged by key, without
-the rows that have a null in it: inner, outer and semijoins read the same two arrangements, which they share
+the rows that have a null in it: inner, outer and semi joins read the same two arrangements, which they share
 with other joins by the same key (see `keyed_rows`). An outer join is
 the inner join, with the rows whose key the other side does not have and the rows with a null in the key.
 These keys are kept by key, not by row: the keys of one side, minus the keys of the other. So rows without a
@@ -80,9 +80,8 @@ class ColumnJoin:
         parts = (*columns_of(key, self._by), *values)
         at = dict(zip((*self._by, *here.rest), parts, strict=True))
         flat = tuple(at[column] for column in self._here.rows.schema.names)
-        kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
         theirs = self._there.pairs.keys()
-        made = joined(self._scope, kind, mine, theirs, fields, flat, schema=schema, name=name)
+        made = joined(self._scope, mine, theirs, JoinKind.FIELDS, flat, schema=schema, name=name)
         return self._made(made)
 
     def pairs(self, suffix: str, *, left: bool, right: bool) -> ColumnCollection:
@@ -111,9 +110,8 @@ class ColumnJoin:
     def _matched(self, schema: _core.Schema, name: str | None) -> Output:
         (mine, here), (theirs, there) = self._here.pairs.pairs(left), self._there.pairs.pairs(right)
         parts = (*columns_of(key, self._by), *here, *there)
-        kind, fields = collections.JOIN, JoinKind.FIELDS
         read, name = (theirs, Form.BY_KEY), name or self._name
-        return joined(self._scope, kind, mine, read, fields, parts, schema=schema, name=name)
+        return joined(self._scope, mine, read, JoinKind.FIELDS, parts, schema=schema, name=name)
 
     def _unmatched(self, side: _Side, other: _Side, schema: _core.Schema) -> list[Output]:
         """The rows of a side whose key the other does not have, and rows with a null in the key."""
@@ -127,8 +125,7 @@ class ColumnJoin:
         keys = unmatched_keys(scope, side.pairs.keys(), other.pairs.keys(), self._name)
         pairs, values = side.pairs.pairs(left)
         parts = flat(columns_of(key, self._by), values)
-        kind, fields = collections.SEMIJOIN, JoinKind.FIELDS
-        rows = [joined(scope, kind, pairs, keys, fields, parts, schema=schema, name=name)]
+        rows = [joined(scope, pairs, keys, JoinKind.FIELDS, parts, schema=schema, name=name)]
         nulls = None if side.nulls_equal else side.rows._null_in(self._by)
         if nulls is not None:
             found = side.rows._one(

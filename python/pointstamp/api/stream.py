@@ -237,7 +237,7 @@ class Stream(RecordOperators[T]):
 
     # ------------------------------------------------------------ shape
 
-    def concat(self, *others: Stream[T], name: str | None = None) -> Stream[T]:
+    def concat(self, *more: Stream[T], name: str | None = None) -> Stream[T]:
         """The records of this stream and the others.
 
         Examples:
@@ -247,7 +247,7 @@ class Stream(RecordOperators[T]):
             >>> ps.example(build).extract()
             [(0, [1, 2, 3])]
         """
-        return self.scope.concatenate([self, *others], name=name)
+        return self.scope.concatenate([self, *more], name=name)
 
     def partition(
         self, parts: int, fn: Callable[[T], tuple[int, U]], *, name: str | None = None

@@ -34,7 +34,7 @@ from pointstamp.connectors.timing import Timing
 from pointstamp.errors import CheckpointError, GraphError, NotAcknowledged, add_note
 from pointstamp.logic.pickled_state import dumps
 from pointstamp.logic.planned import PlannedOperator
-from pointstamp.observability.held_times import speaks
+from pointstamp.observability.held_times import register_explanation
 from pointstamp.plan import shape
 from pointstamp.runtime.threads import Helper, raised_later
 
@@ -388,7 +388,7 @@ class Reading:
             # partitions, as it may get some.
             _, beats, self._beat = core.new_output()
         self.info = core.info
-        speaks(self.info, self)
+        register_explanation(self.info, self)
         if self._recording is None:
             self._share_out([])
         else:
@@ -538,7 +538,7 @@ class Reading:
         self._retaining = retaining
 
     def holding(self) -> tuple[str, str]:
-        """See `Speaks`."""
+        """See `ExplainsTimes`."""
         kind = type(self._source).__name__
         what = f"It reads a {kind}, which has not ended."
         if callable(getattr(self._source, "close", None)):

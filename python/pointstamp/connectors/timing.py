@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import add_note
+from pointstamp.event_time.clock import LengthUnitError
 from pointstamp.event_time.units import split_rows
 
 if TYPE_CHECKING:
@@ -231,10 +232,12 @@ class EventTime(Timing):
         return max(latest, self._frontier)
 
     def _time_of(self, record: Any) -> int:
-        """Returns the time of a record; an error names the record."""
+        """Returns the time of a record; an error names the record, unless a length is the mistake."""
         assert callable(self._time)
         try:
             return _checked(self._time(record))
+        except LengthUnitError:
+            raise
         except Exception as error:
             add_note(
                 error,

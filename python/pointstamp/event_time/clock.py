@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pointstamp.plan.node import Output
 
-__all__ = ["Clock", "clock_of", "not_ahead", "refuse_negative", "since_epoch"]
+__all__ = ["Clock", "LengthUnitError", "clock_of", "not_ahead", "refuse_negative", "since_epoch"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -47,6 +47,10 @@ def _cure(given: Any) -> str:
             "event_time=, write scope.read(source).filter(...).event_time(...)"
         )
     return ""
+
+
+class LengthUnitError(TypeError):
+    """A length, such as a lateness, of another kind than the event times: the length is the mistake."""
 
 
 class _Kind:
@@ -211,7 +215,7 @@ class Clock:
             kind.datetimes = datetimes
             kind.length = because if is_length else ""
         elif not is_length and kind.length:
-            raise TypeError(f"{kind.length}, and {because}: give {lengths[datetimes]}")
+            raise LengthUnitError(f"{kind.length}, and {because}: give {lengths[datetimes]}")
         elif not is_length:
             raise TypeError(
                 f"{because}, and those before it are {_KINDS[kind.datetimes]}: give one kind of them"

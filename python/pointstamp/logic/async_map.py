@@ -31,7 +31,7 @@ from pointstamp._core import PactKind
 from pointstamp._validation import count_of
 from pointstamp.logic.eventloop import EventLoop, Seat
 from pointstamp.logic.planned import PlannedOperator
-from pointstamp.observability.held_times import speaks
+from pointstamp.observability.held_times import register_explanation
 from pointstamp.runtime.threads import raised_later
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def async_map(
     core.keeps_waiting(calls)
     capability.drop()
     other.drop()
-    speaks(info, calls)
+    register_explanation(info, calls)
     core.build(_Operator(calls), lambda ports: (*ports, results, letters))
     return results_made, letters_made
 
@@ -207,7 +207,7 @@ class _Calls:
         return f"async_map of {name}, {len(out)} call(s), with {', '.join(shown + ['...'] * (len(out) > 3))}"
 
     def holding(self) -> tuple[str, str]:
-        """See `Speaks`."""
+        """See `ExplainsTimes`."""
         terms, out = self._terms, len(self._out)
         calls = "1 call is" if out == 1 else f"{out} calls are"
         what = f"{calls} out; records that wait for one, or for their turn: {max(0, self._held - out)}."

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp._core import PactKind, give_timed
 from pointstamp.logic.in_time_order import root_only
 from pointstamp.logic.planned import PlannedOperator
-from pointstamp.observability.held_times import speaks
+from pointstamp.observability.held_times import register_explanation
 from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def event_times(
         operator.set_summary(0, output, None)
     watermark = Watermark(on_time, capability, late, late_capability, split, lateness, clock)
     info = operator.info
-    speaks(info, watermark)
+    register_explanation(info, watermark)
     if idle is None or idle > threading.TIMEOUT_MAX:
         operator.keeps_waiting(watermark)
         watermark.retention = operator.retention([on_time_made, late_made])
@@ -177,7 +177,7 @@ class Watermark:
             self.neighbours.give_back(others, restored, ended=ended)
 
     def holding(self) -> tuple[str, str]:
-        """See `Speaks`."""
+        """See `ExplainsTimes`."""
         what = "No record has given it a time yet."
         if self._latest >= 0:
             what = f"The latest time of a record is {self._latest}, less the lateness {self._lateness}."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from pointstamp._core import with_one_nan, worker_of_key
 from pointstamp._validation import suggesting
 from pointstamp.errors import CheckpointError, CodecError
-from pointstamp.logic import snapshots as written
+from pointstamp.logic import keyed_state_format as written
 from pointstamp.logic.state_settings import StateSettings, whole_run
 from pointstamp.logic.states import NO_STATE, Keys, States
 

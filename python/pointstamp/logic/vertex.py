@@ -56,7 +56,7 @@ class Vertex:
         [(0, [4])]
     """
 
-    _driver: _Driver | None = None
+    _delivery: _Delivery | None = None
 
     def on_recv(self, edge: int, messages: list[Any], time: Time) -> None:
         """Called with the records of a message.
@@ -133,13 +133,13 @@ class Vertex:
         """
         self._running().request(time)
 
-    def _running(self) -> _Driver:
-        if self._driver is None or self._driver.current is None:
+    def _running(self) -> _Delivery:
+        if self._delivery is None or self._delivery.current is None:
             raise CapabilityError("a vertex can send and request only in on_recv and on_notify")
-        return self._driver
+        return self._delivery
 
 
-class _Driver:
+class _Delivery:
     """Runs a vertex's callbacks, and holds the capabilities that they need."""
 
     __slots__ = ("current", "outputs", "requested", "vertex")
@@ -202,41 +202,41 @@ def drive(
             f"the state of a vertex is its own: give vertex {name!r} snapshot() and restore(), or "
             f'state="none", and not {state!r:.100}'
         )
-    driver = _Driver()
+    delivery = _Delivery()
 
     def declare(core: PlannedOperator) -> None:
         vertex: Any = make()
-        driver.vertex = vertex
-        vertex._driver = driver
+        delivery.vertex = vertex
+        vertex._delivery = delivery
         has_state = any(hasattr(vertex, method) for method in ("snapshot", "restore"))
         if has_state and state == "none":
             raise TypeError(f'vertex {name!r} has snapshot() or restore(), and state="none": leave that out')
         declaration(
-            scope, name, (lambda: vertex) if has_state else state, [type(pact)], requests=driver, cure=_CURE
+            scope, name, (lambda: vertex) if has_state else state, [type(pact)], requests=delivery, cure=_CURE
         )(core)
 
     def build(
         capability: Capability, _info: OperatorInfo
     ) -> Callable[[FrontieredInput[Any], OutputPort[Any]], None]:
         capability.drop()
-        vertex = driver.vertex
+        vertex = delivery.vertex
         assert vertex is not None
 
         def logic(port: FrontieredInput[Any], output: OutputPort[Any]) -> None:
-            driver.outputs = (output,)
+            delivery.outputs = (output,)
             try:
                 for message, records in port:
-                    driver.current = message
+                    delivery.current = message
                     vertex.on_recv(0, records, message.time)
-                if driver.requested:
+                if delivery.requested:
                     frontier = port.frontier
-                    while closed := [t for t in driver.requested if not frontier.less_equal(t)]:
+                    while closed := [t for t in delivery.requested if not frontier.less_equal(t)]:
                         time = min(closed)
-                        with driver.requested.pop(time) as held:
-                            driver.current = held
+                        with delivery.requested.pop(time) as held:
+                            delivery.current = held
                             vertex.on_notify(time)
             finally:
-                driver.current = None
+                delivery.current = None
 
         return logic
 

@@ -145,7 +145,7 @@ def arranged_updates(_building: Building, _node: Node, arrangement: _core.Arrang
     return _core.arrangement_updates(arrangement)
 
 
-@rule(collections.JOIN, collections.SEMIJOIN)
+@rule(collections.JOIN)
 def join(_building: Building, node: Node, left: _core.Arrangement, right: _core.Arrangement) -> _core.Stream:
     """Joins the values of each key in two arrangements."""
     return _core.join_arranged(left, right, node["result"], node["function"], node.kind.name)

@@ -67,7 +67,7 @@ def late_filters(plan: Plan) -> Moved:
         if node in others:
             continue
         nodes += [node, *brought.get(node, ())]
-        if node.kind not in (collections.JOIN, collections.SEMIJOIN):
+        if node.kind is not collections.JOIN:
             continue
         if node["result"] != _core.JoinKind.FIELDS or node.output.schema is None:
             continue

@@ -30,7 +30,6 @@ _PURE = frozenset(
         collections.NEGATE,
         collections.CONSOLIDATE,
         collections.JOIN,
-        collections.SEMIJOIN,
         *collections.REDUCTIONS,
     }
 )

@@ -65,7 +65,7 @@ class Collector:
         self._answers: dict[int, dict[int, list[dict[str, Any]]]] = {}
         self._arrived = threading.Condition()
         if processes > 1:
-            cluster.listen(weakly(self._hear))
+            cluster.listen(weakly(self._receive))
 
     def wake(self, worker: int) -> None:
         """Wakes a worker of this process, by its number in the cluster, where it sleeps."""
@@ -153,7 +153,7 @@ class Collector:
                 data.append({**silent, "silent": True, "ended": False, "inside": False, "operator": ""})
         return data
 
-    def _hear(self, process: int, what: bytes) -> None:
+    def _receive(self, process: int, what: bytes) -> None:
         """Takes a message of another process; on a thread of its own."""
         import json
 

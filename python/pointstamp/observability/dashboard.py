@@ -5,7 +5,7 @@ as a text, and metrics. On the loopback interface it answers requests with its o
 another site in the same browser has another name); on any other interface, only requests with the token of
 its address.
 
-Connections are bounded in number, and each of them in time and in bytes as a whole, however slowly it speaks.
+Connections are bounded in number, and each of them in time and in bytes as a whole, however slowly it sends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pointstamp.runtime.threads import Helper, join
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pointstamp.runtime.bootstrap.gate import Guest
+    from pointstamp.runtime.bootstrap.gate import PendingConnection
 
 __all__ = ["Answers", "Page", "announce", "as_json", "document", "live_answers"]
 
@@ -124,7 +124,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, host: str, port: int) -> None:
         self._open: dict[Any, threading.Thread] = {}
         self._gate = Gate("the page", LOG)
-        self._guests: dict[Any, Guest] = {}
+        self._pending: dict[Any, PendingConnection] = {}
         self._answered = 0
         self._lock = threading.Lock()
         if ":" in host:
@@ -138,7 +138,7 @@ class _Server(ThreadingHTTPServer):
         try:
             request, address = super().get_request()
             try:
-                self._guests[request] = self._gate.enter(request, str(address[0]))
+                self._pending[request] = self._gate.enter(request, str(address[0]))
             except OSError:
                 request.close()
                 raise
@@ -154,7 +154,7 @@ class _Server(ThreadingHTTPServer):
 
     def admitted(self, request: Any) -> bool:
         """Notes that a connection has sent its request; returns whether it is answered."""
-        self._guests[request].proved = True
+        self._pending[request].proved = True
         with self._lock:
             self._answered += 1
             return self._answered <= ANSWERED
@@ -169,12 +169,12 @@ class _Server(ThreadingHTTPServer):
 
     def close_request(self, request: Any) -> None:
         self._open.pop(request, None)
-        guest = self._guests.pop(request, None)
-        if guest is not None:
-            if guest.proved:
+        peer = self._pending.pop(request, None)
+        if peer is not None:
+            if peer.proved:
                 with self._lock:
                     self._answered -= 1
-            self._gate.leave(guest)  # not logged: browsers make connections that they never use
+            self._gate.leave(peer)  # not logged: browsers make connections that they never use
         super().close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp.observability.graph import less_equal
-from pointstamp.observability.holders import Holder, Look, Stamp, silence, written
+from pointstamp.observability.stall_causes import Holder, Look, Stamp, silence, written
 from pointstamp.observability.statistics import Silent, Statistics
 
 if TYPE_CHECKING:

@@ -15,40 +15,40 @@ from weakref import WeakValueDictionary
 if TYPE_CHECKING:
     from pointstamp.info import OperatorInfo
 
-__all__ = ["Speaks", "answers", "rejected", "speaks"]
+__all__ = ["ExplainsTimes", "answers", "register_explanation", "rejected"]
 
 Address = tuple[int, ...]
 
 
-class Speaks(Protocol):
+class ExplainsTimes(Protocol):
     """Explains why an operator holds its times."""
 
     def holding(self) -> tuple[str, str]:
         """The reasons why times are held, and the remedies: a sentence or two each."""
 
 
-_speakers: WeakValueDictionary[tuple[int, int, Address], Speaks] = WeakValueDictionary()
+_sources: WeakValueDictionary[tuple[int, int, Address], ExplainsTimes] = WeakValueDictionary()
 
 
-def speaks(info: OperatorInfo, speaker: Speaks) -> None:
+def register_explanation(info: OperatorInfo, source: ExplainsTimes) -> None:
     """Registers the object that explains an operator's held times. Called on the thread of its worker."""
-    _speakers[threading.get_ident(), info.index, tuple(info.address)] = speaker
+    _sources[threading.get_ident(), info.index, tuple(info.address)] = source
 
 
 def rejected(worker: int, thread: int | None) -> list[tuple[Address, int]]:
     """Returns the number of lines that the sources of this thread's worker could not read."""
     return [
         (address, count)
-        for (ident, index, address), speaker in list(_speakers.items())
-        if (ident, index) == (thread, worker) and (count := getattr(speaker, "rejected", None)) is not None
+        for (ident, index, address), source in list(_sources.items())
+        if (ident, index) == (thread, worker) and (count := getattr(source, "rejected", None)) is not None
     ]
 
 
 def answers(worker: int, thread: int | None) -> list[tuple[Address, str, str]]:
     """Returns the explanations of a worker's operators, which runs on this thread; None: it does not run."""
     said = []
-    for (ident, index, address), speaker in list(_speakers.items()):
+    for (ident, index, address), source in list(_sources.items()):
         if (ident, index) == (thread, worker):
             with suppress(RuntimeError):  # it has changed meanwhile: the worker is at work, and nothing hangs
-                said.append((address, *speaker.holding()))
+                said.append((address, *source.holding()))
     return said

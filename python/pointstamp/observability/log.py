@@ -168,7 +168,7 @@ class Writer:
             self._failed = True
             self._ended.set()
             _log.warning(
-                "the log in %r ends here, and the computation goes on without it: %s",
+                "the log in %r ends here, and the computation continues without it: %s",
                 str(self._folder),
                 error,
             )

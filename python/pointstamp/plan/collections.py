@@ -37,7 +37,6 @@ __all__ = [
     "REDUCTIONS",
     "RENAME",
     "SELECT",
-    "SEMIJOIN",
     "SET",
     "SUM",
     "THRESHOLD",
@@ -80,7 +79,6 @@ ARRANGE = Kind("arrange", _FAMILY, State.ARRANGED)
 ARRANGED_UPDATES = Kind("to_collection", _FAMILY, State.ARRANGED)
 IMPORT = Kind("import", _FAMILY, State.ARRANGED)
 JOIN = Kind("join", _FAMILY, State.ARRANGED)
-SEMIJOIN = Kind("semijoin", _FAMILY, State.ARRANGED)
 
 VARIABLE = Kind("variable", _FAMILY, State.QUEUE)
 SET = Kind("set", _FAMILY)

@@ -3,7 +3,7 @@
 A subquery reads columns of the query around it (its correlation). Where each of them is in one equality with
 a value of the subquery alone, the subquery is computed for all values at once, with that value as a column.
 Otherwise the distinct values of the columns are one more table of the subquery. The rows around are then
-joined with the result by these columns: EXISTS and IN are semijoins, NOT EXISTS and NOT IN antijoins, and a
+joined with the result by these columns: EXISTS and IN are semi joins, NOT EXISTS and NOT IN anti joins, and a
 value is a left join. Elsewhere than among the conditions of WHERE and HAVING, EXISTS and IN are columns of
 truth values.
 """

@@ -6,6 +6,7 @@ text is noted with the part, and the longest expression in a message is that of 
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-__all__ = ["note", "placed"]
+__all__ = ["at", "note", "placed"]
 
 _noted: ContextVar[list[tuple[Any, exp.Expr]]] = ContextVar("expressions of a query")
 
@@ -29,6 +30,22 @@ PLACED = "SQL, "
 def note(expr: Any, node: exp.Expr) -> None:
     """Notes the part of a query that an expression is made of."""
     _noted.get([]).append((expr, node))
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """Adds the place of a part of the text to errors of the block that have none.
+
+    Raises:
+        GraphError: The error of the block, with the place.
+    """
+    try:
+        yield
+    except GraphError as error:
+        message = str(error)
+        if message.startswith(PLACED):
+            raise
+        refuse(node, _as_written(message))
 
 
 @contextmanager
@@ -53,6 +70,11 @@ def placed() -> Iterator[None]:
         if found is None:
             raise
         text, node = found
-        refuse(node, message.replace(text, node.sql(DIALECT, comments=False).replace('"', "")))
+        refuse(node, _as_written(message.replace(text, node.sql(DIALECT, comments=False).replace('"', ""))))
     finally:
         _noted.reset(token)
+
+
+def _as_written(message: str) -> str:
+    """A message with the names of columns as the text has them."""
+    return re.sub(r'col\("([^"]*)"\)', r"\1", message)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.expr.expressions import col
 from pointstamp.queries.parsing import check_parts, refuse
+from pointstamp.queries.places import at
 from pointstamp.queries.relations import Relation, Table, alike
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ def recursive(
         for table in _tables(part)
         if table.name.lower() in tables and table.name not in names
     }
-    first = {one.cte.alias: _sum([lower(part, one.cte, tables) for part in one.first]) for one in variables}
+    first = {
+        one.cte.alias: _sum(one.first, [lower(part, one.cte, tables) for part in one.first])
+        for one in variables
+    }
     scope = next(iter(first.values())).scope
     results: dict[str, ColumnCollection] = {}
     with scope.iterative(" and ".join(first)) as inner:
@@ -104,7 +108,7 @@ def recursive(
             inside[name.lower()] = Table.of(Relation(variable.collection))
         for one in views:
             name = one.cte.alias
-            results[name] = _sum([lower(part, one.cte, inside) for part in one.again])
+            results[name] = _sum(one.again, [lower(part, one.cte, inside) for part in one.again])
             if one.distinct:
                 results[name] = results[name].distinct()
             inside[name.lower()] = Table.of(Relation(results[name]))
@@ -112,7 +116,8 @@ def recursive(
             name = one.cte.alias
             made = entered[name]
             for part in one.again:
-                made = made.concat(_like(made, lower(part, one.cte, inside)))
+                with at(part):
+                    made = made.concat(_like(made, lower(part, one.cte, inside)))
             results[name] = made.distinct() if one.distinct else made.consolidate()
             of_turn[name].set(results[name])
         return {name: Relation(rows.leave()) for name, rows in results.items()}
@@ -181,11 +186,12 @@ def _in_order(views: list[_Parts]) -> list[_Parts]:
     return done
 
 
-def _sum(relations: list[Relation]) -> ColumnCollection:
-    """The rows of some relations, with the names of the first."""
+def _sum(parts: list[exp.Expr], relations: list[Relation]) -> ColumnCollection:
+    """The rows of some queries, with the names of the first."""
     made = relations[0].rows
-    for relation in relations[1:]:
-        here, there = alike(Relation(made), relation)
+    for part, relation in zip(parts[1:], relations[1:], strict=True):
+        with at(part):
+            here, there = alike(Relation(made), relation)
         made = here.concat(there)
     return made
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Expr
     from pointstamp.api.column_collection import ColumnCollection
 
-__all__ = ["Relation", "Table", "alike", "fresh", "numbered", "titled", "type_of"]
+__all__ = ["Relation", "Table", "alike", "fresh", "in_common", "numbered", "titled", "type_of"]
 
 LONGEST = 80
 """The number of characters of the name of an operation."""

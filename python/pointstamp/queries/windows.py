@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import pyarrow as pa
 
+from pointstamp.api.column_types import is_number
 from pointstamp.expr.expressions import col, count, lit
 from pointstamp.expr.functions import case, dense_rank, rank, row_number
 from pointstamp.queries.parsing import DIALECT, check_parts, key_of, refuse
-from pointstamp.queries.relations import Relation, fresh, titled
+from pointstamp.queries.places import at
+from pointstamp.queries.relations import Relation, fresh, in_common, titled, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -155,8 +157,12 @@ def _function(window: exp.Window, relation: Relation, values: dict[str, Any], sc
         by = 1 if offset is None else _whole(offset)
         if by is None:
             refuse(node, "lag and lead take a whole number of rows, as in lag(price, 1)")
-        of = value(scalars.of(node.this))
-        other = None if default is None else scalars.of(default)
+        column = scalars.of(node.this)
+        of, other = value(column), None
+        if default is not None:
+            other = scalars.of(default)
+            with at(default):
+                in_common(relation, column, relation, other)
         return of.lag(by, default=other) if isinstance(node, exp.Lag) else of.lead(by, default=other)
     check_parts(node, "this", "expressions", "big_int")
     if isinstance(node, exp.Count):
@@ -182,6 +188,9 @@ def _function(window: exp.Window, relation: Relation, values: dict[str, Any], sc
             "lag, lead, first_value, last_value, sum, avg, min, max and count",
         )
     of = scalars.of(node.this)
+    found = type_of(relation, of)
+    if method in {"mean", "sum"} and not is_number(found):
+        refuse(node, f"{node.sql(DIALECT)} adds up numbers, and this is of type {found}: cast it")
     if method == "mean":
         of = of.cast(pa.float64())
     made: Aggregate = getattr(value(of), method)()

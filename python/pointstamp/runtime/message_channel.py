@@ -36,7 +36,7 @@ from pointstamp.runtime.bootstrap.listening import listening
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pointstamp.runtime.bootstrap.gate import Guest
+    from pointstamp.runtime.bootstrap.gate import PendingConnection
 
 __all__ = ["LIMIT", "MessageChannel", "Server", "connect", "inherited", "pair", "pickled"]
 
@@ -256,26 +256,26 @@ class Server:
 
     def _begin(self, connection: socket.socket, origin: str) -> None:
         """Starts the thread of a connection."""
-        guest = self._gate.enter(connection, origin)
+        peer = self._gate.enter(connection, origin)
         thread = threading.Thread(
-            target=self._run, args=(connection, guest), name="pointstamp-channel", daemon=True
+            target=self._run, args=(connection, peer), name="pointstamp-channel", daemon=True
         )
         with self._lock:
             try:
                 thread.start()
             except RuntimeError:
-                self._gate.leave(guest)
+                self._gate.leave(peer)
                 raise
             self._threads = {known for known in self._threads if known.is_alive()} | {thread}
 
-    def _run(self, connection: socket.socket, guest: Guest) -> None:
+    def _run(self, connection: socket.socket, peer: PendingConnection) -> None:
         try:
-            channel = self._authenticated(connection, guest)
+            channel = self._authenticated(connection, peer)
         except OSError as error:
-            self._gate.turned_away(guest.origin, guest.sent_away or error)
+            self._gate.turned_away(peer.origin, peer.sent_away or error)
             return
         finally:
-            self._gate.leave(guest)
+            self._gate.leave(peer)
         with self._lock:
             if self._closed:
                 channel.close()
@@ -290,11 +290,11 @@ class Server:
                 self._channels.discard(channel)
             channel.close()
 
-    def _authenticated(self, connection: socket.socket, guest: Guest) -> MessageChannel:
+    def _authenticated(self, connection: socket.socket, peer: PendingConnection) -> MessageChannel:
         def is_new(key: bytes) -> bool:
             with self._lock:
-                guest.proved = self._handshakes.add(key)
-                return guest.proved
+                peer.proved = self._handshakes.add(key)
+                return peer.proved
 
         link = _core.MessageLink.accept(connection.detach(), self._secret, self._context, PATIENCE, is_new)
         return MessageChannel(link)

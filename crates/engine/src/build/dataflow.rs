@@ -73,7 +73,7 @@ impl<P: Payload> Worker<P> {
                 return Err(self.failing().fail(error));
             }
         }
-        if self.room().is_observed() {
+        if self.observers().is_observed() {
             scope.announce();
         }
         let subgraph = scope.install().inspect_err(|_| {

@@ -10,7 +10,7 @@ use super::draft::Draft;
 use super::scope::{ChildDraft, Scope, State};
 use crate::cluster::blueprint::Blueprint;
 use crate::error::{BuildError, Error};
-use crate::observe::{Observation, Room};
+use crate::observe::{Observation, Observers};
 use crate::payload::Payload;
 use crate::run::changes::Changes;
 use crate::run::edge::Inbox;
@@ -20,14 +20,14 @@ impl<P: Payload> ChildDraft<P> {
     fn install(
         &self,
         around: &Scope<P>,
-        room: &Rc<Room>,
+        observers: &Rc<Observers>,
         peers: usize,
     ) -> Result<Box<Child>, Error> {
         match self {
-            ChildDraft::Operator(draft) => install_operator(draft, around, room, peers),
+            ChildDraft::Operator(draft) => install_operator(draft, around, observers, peers),
             ChildDraft::Scope(scope) => {
                 let subgraph = scope.install()?;
-                Ok(scope.as_child(subgraph, room, peers))
+                Ok(scope.as_child(subgraph, observers, peers))
             }
         }
     }
@@ -50,7 +50,7 @@ impl<P: Payload> ChildDraft<P> {
 fn install_operator<P: Payload>(
     draft: &RefCell<Draft<P>>,
     around: &Scope<P>,
-    room: &Rc<Room>,
+    observers: &Rc<Observers>,
     peers: usize,
 ) -> Result<Box<Child>, Error> {
     let mut draft = draft.borrow_mut();
@@ -65,19 +65,29 @@ fn install_operator<P: Payload>(
     Ok(Box::new(Child::new(
         description,
         activation,
-        Rc::clone(room),
+        Rc::clone(observers),
         peers,
     )))
 }
 
 impl<P: Payload> Scope<P> {
     #[inline(never)]
-    fn as_child(&self, subgraph: Box<Subgraph>, room: &Rc<Room>, peers: usize) -> Box<Child> {
+    fn as_child(
+        &self,
+        subgraph: Box<Subgraph>,
+        observers: &Rc<Observers>,
+        peers: usize,
+    ) -> Box<Child> {
         let activation = self.0.activation.clone();
         let mut description = subgraph.describe();
         let dataflow = self.0.address[0];
         description.finished = self.0.worker.has_ended(dataflow, self.identity());
-        Box::new(Child::new(description, activation, Rc::clone(room), peers))
+        Box::new(Child::new(
+            description,
+            activation,
+            Rc::clone(observers),
+            peers,
+        ))
     }
 
     /// Describes the scope and all in it, for the comparison between workers.
@@ -100,8 +110,8 @@ impl<P: Payload> Scope<P> {
 
     /// Reports the scope and everything in it to the observers.
     pub(crate) fn announce(&self) {
-        let room = self.0.worker.room();
-        room.tell(|| Observation::ScopeMade {
+        let observers = self.0.worker.observers();
+        observers.report(|| Observation::ScopeMade {
             id: self.0.id,
             address: &self.0.address,
             name: &self.0.name,
@@ -116,7 +126,7 @@ impl<P: Payload> Scope<P> {
                     let draft = draft.borrow();
                     let (inputs, outputs) = draft.shape();
                     address.push(i + 1);
-                    room.tell(|| Observation::OperatorMade {
+                    observers.report(|| Observation::OperatorMade {
                         id: draft.id(),
                         address: &address,
                         name: draft.name(),
@@ -129,7 +139,7 @@ impl<P: Payload> Scope<P> {
             }
         }
         for edge in self.0.edges.borrow().iter() {
-            room.tell(|| Observation::EdgeMade {
+            observers.report(|| Observation::EdgeMade {
                 id: edge.id,
                 scope: self.0.id,
                 source: edge.source,
@@ -147,10 +157,10 @@ impl<P: Payload> Scope<P> {
         }
         self.0.state.set(State::Installed);
         let drafts = self.0.children.take();
-        let (room, peers) = (self.0.worker.room(), self.0.worker.peers());
+        let (observers, peers) = (self.0.worker.observers(), self.0.worker.peers());
         let mut children = Vec::with_capacity(drafts.len());
         for draft in &drafts {
-            match draft.install(self, room, peers) {
+            match draft.install(self, observers, peers) {
                 Ok(child) => children.push(*child),
                 Err(error) => {
                     drafts.iter().for_each(ChildDraft::give_up);
@@ -171,7 +181,7 @@ impl<P: Payload> Scope<P> {
         }
         let (subgraph, reader) = Subgraph::new(Parts {
             id: self.0.id,
-            room: Rc::clone(worker.room()),
+            observers: Rc::clone(worker.observers()),
             name: self.0.name.clone(),
             outer_dims: self.0.parent.as_ref().map_or(self.0.dims, Scope::dims),
             inner_dims: self.0.dims,

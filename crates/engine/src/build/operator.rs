@@ -97,7 +97,7 @@ impl<P: Payload> OperatorBuilder<P> {
             .host()
             .renames(name)
             .unwrap_or_else(|| name.to_owned());
-        let (failing, room) = (Rc::clone(worker.failing()), Rc::clone(worker.room()));
+        let (failing, observers) = (Rc::clone(worker.failing()), Rc::clone(worker.observers()));
         let identity = scope.identify(&name);
         let (records, restores) = (worker.records(), worker.restores());
         let beginning = if restores {
@@ -115,7 +115,7 @@ impl<P: Payload> OperatorBuilder<P> {
             identity,
             dataflow: scope.address()[0],
             dims: scope.dims(),
-            site: Site::new(id, activation, failing, room),
+            site: Site::new(id, activation, failing, observers),
             inputs: Vec::new(),
             outputs: Vec::new(),
             summaries: BTreeMap::new(),

@@ -382,8 +382,12 @@ impl<P: Payload> Scope<P> {
     /// The label of an edge of this dataflow.
     pub(crate) fn label(&self, id: EdgeId) -> Label {
         let worker = &self.0.worker;
-        let (here, room) = (worker.index(), Rc::clone(worker.room()));
-        Label { id, here, room }
+        let (here, observers) = (worker.index(), Rc::clone(worker.observers()));
+        Label {
+            id,
+            here,
+            observers,
+        }
     }
 
     pub(super) fn next_channel(&self, kind: u32) -> ChannelId {

@@ -128,8 +128,8 @@ impl Capability {
 
     fn made(time: Point, output: Rc<OutputCore>) -> Self {
         let site = &output.site;
-        let number = site.room.number_capability();
-        site.room.tell(|| Observation::CapabilityMade {
+        let number = site.observers.number_capability();
+        site.observers.report(|| Observation::CapabilityMade {
             capability: number,
             operator: site.id,
             port: output.port,
@@ -217,7 +217,7 @@ impl Capability {
             self.output.count(time, 1);
             self.output.count(&self.time, -1);
             let OutputCore { port, site, .. } = &*self.output;
-            site.room.tell(|| Observation::CapabilityDowngraded {
+            site.observers.report(|| Observation::CapabilityDowngraded {
                 capability: self.number,
                 operator: site.id,
                 port: *port,
@@ -249,7 +249,7 @@ impl Drop for Capability {
         }
         self.output.count(&self.time, -1);
         let OutputCore { port, site, .. } = &*self.output;
-        site.room.tell(|| Observation::CapabilityDropped {
+        site.observers.report(|| Observation::CapabilityDropped {
             capability: self.number,
             operator: site.id,
             port: *port,

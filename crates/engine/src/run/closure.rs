@@ -45,7 +45,7 @@ impl<P: Payload> Schedule for ClosureOperator<P> {
         let Some(logic) = &mut self.logic else {
             return Ok(false);
         };
-        self.site.room.runs(self.site.id);
+        self.site.observers.runs(self.site.id);
         let result = logic();
         self.site.expire();
         let incomplete = result.map_err(|cause| Error::Operator {

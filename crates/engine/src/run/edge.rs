@@ -12,7 +12,7 @@ use pointstamp_order::Point;
 use pointstamp_progress::{Source, Target};
 
 use crate::error::{BoxError, Error, UserResult};
-use crate::observe::{EdgeId, Observation, Room};
+use crate::observe::{EdgeId, Observation, Observers};
 use crate::payload::{Message, Payload};
 
 /// The way from an output to one reader.
@@ -42,14 +42,14 @@ pub(crate) struct Label {
     pub(crate) id: EdgeId,
     /// The worker that sends.
     pub(crate) here: usize,
-    pub(crate) room: Rc<Room>,
+    pub(crate) observers: Rc<Observers>,
 }
 
 impl Label {
     /// A batch is sent to a worker.
     #[inline]
     pub(crate) fn sent<P: Payload>(&self, time: &Point, data: &P, worker: usize) {
-        self.room.tell(|| Observation::MessageSent {
+        self.observers.report(|| Observation::MessageSent {
             edge: self.id,
             time,
             records: data.len(),

@@ -175,7 +175,7 @@ impl<P: Payload> InputPort<P> {
                 None => return Ok(None),
             },
         };
-        site.room.tell(|| Observation::MessageReceived {
+        site.observers.report(|| Observation::MessageReceived {
             edge: core.edge,
             time: &message.time,
             records: message.data.len(),

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::observe::{OperatorId, Room};
+use crate::observe::{Observers, OperatorId};
 use crate::run::activation::Activation;
 use crate::run::failing::Failing;
 use crate::run::progress::SharedProgress;
@@ -15,7 +15,7 @@ pub(crate) struct Site {
     pub(crate) activation: Activation,
     pub(crate) progress: Rc<SharedProgress>,
     pub(crate) failing: Rc<Failing>,
-    pub(crate) room: Rc<Room>,
+    pub(crate) observers: Rc<Observers>,
     /// Moves whenever the capability of the last message taken ends.
     pub(crate) generation: Cell<u64>,
     /// Messages in the operator's local queues.
@@ -29,14 +29,14 @@ impl Site {
         id: OperatorId,
         activation: Activation,
         failing: Rc<Failing>,
-        room: Rc<Room>,
+        observers: Rc<Observers>,
     ) -> Rc<Self> {
         Rc::new(Site {
             id,
             activation,
             progress: SharedProgress::new(),
             failing,
-            room,
+            observers,
             generation: Cell::new(0),
             backlog: Cell::new(0),
             ready: RefCell::new(None),

@@ -20,7 +20,7 @@ use pointstamp_order::{MutableAntichain, Point, Summary};
 use pointstamp_progress::{Connectivity, Graph, GraphError, Location, Mode, Port, Source, Target};
 
 use crate::error::{Disagreement, Error};
-use crate::observe::{Change, Observation, OperatorId, Room};
+use crate::observe::{Change, Observation, Observers, OperatorId};
 use crate::run::activation::Activation;
 use crate::run::arrival::Arrival;
 use crate::run::boundary::ZEROS;
@@ -38,7 +38,7 @@ pub(crate) use child::Child;
 /// The parts of which a subgraph is made.
 pub(crate) struct Parts {
     pub(crate) id: OperatorId,
-    pub(crate) room: Rc<Room>,
+    pub(crate) observers: Rc<Observers>,
     pub(crate) name: String,
     pub(crate) outer_dims: usize,
     pub(crate) inner_dims: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Parts {
 /// A scope that runs.
 pub(crate) struct Subgraph {
     id: OperatorId,
-    room: Rc<Room>,
+    observers: Rc<Observers>,
     name: String,
     outer_dims: usize,
     appended: usize,
@@ -183,7 +183,7 @@ impl Subgraph {
         parts.activation.run();
         let mut subgraph = Subgraph {
             id: parts.id,
-            room: parts.room,
+            observers: parts.observers,
             name,
             outer_dims,
             appended: inner_dims - outer_dims,
@@ -293,7 +293,7 @@ impl Subgraph {
                 let scope = self.name.clone();
                 return Err(Disagreement::Places { scope }.into());
             }
-            self.room.tell(|| Observation::ProgressReceived {
+            self.observers.report(|| Observation::ProgressReceived {
                 scope: self.id,
                 changes: &batch,
             });
@@ -327,7 +327,7 @@ impl Subgraph {
             });
         self.view.drain_changes(&mut self.changes);
         if !self.changes.is_empty() {
-            self.room.tell(|| Observation::FrontierMoved {
+            self.observers.report(|| Observation::FrontierMoved {
                 scope: self.id,
                 changes: &self.changes,
             });
@@ -426,7 +426,8 @@ impl Subgraph {
                     let (dataflow, operator) = (child.id.dataflow, child.id.operator);
                     tracing::debug!(dataflow, operator, "a source is put aside");
                 }
-                self.room.tell(|| Observation::SourceHeld { id: child.id });
+                self.observers
+                    .report(|| Observation::SourceHeld { id: child.id });
             }
         }
         let result = match &mut child.operator {
@@ -434,11 +435,11 @@ impl Subgraph {
                 if is_held && child.local {
                     holding.runs(child.id, &child.name);
                 }
-                self.room
-                    .tell(|| Observation::ScheduleBegins { id: child.id });
+                self.observers
+                    .report(|| Observation::ScheduleBegins { id: child.id });
                 let result = operator.schedule();
-                self.room
-                    .tell(|| Observation::ScheduleEnds { id: child.id });
+                self.observers
+                    .report(|| Observation::ScheduleEnds { id: child.id });
                 result
             }
             _ => Ok(child.incomplete),
@@ -524,7 +525,7 @@ impl Subgraph {
         if let Some(batch) = outgoing
             && let Some((links, _)) = &self.links
         {
-            self.room.tell(|| Observation::ProgressSent {
+            self.observers.report(|| Observation::ProgressSent {
                 scope: self.id,
                 changes: &batch,
             });

@@ -41,9 +41,9 @@ impl<P: Payload> Worker<P> {
         let fabric = self.fabric();
         let others = fabric.parks(self.0.index);
         let deadline = [ours, others].into_iter().flatten().min();
-        self.0.room.tell(|| Observation::ParkBegins);
+        self.0.observers.report(|| Observation::ParkBegins);
         self.0.spin.asleep(|| mailbox.park(deadline));
-        self.0.room.tell(|| Observation::ParkEnds);
+        self.0.observers.report(|| Observation::ParkEnds);
         fabric.woke(self.0.index);
     }
 }

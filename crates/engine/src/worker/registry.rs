@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::error::Error;
 use crate::inspect::ScopeState;
-use crate::observe::{Observation, OperatorId, Room};
+use crate::observe::{Observation, Observers, OperatorId};
 use crate::run::activation::Activation;
 use crate::run::schedule::Schedule;
 use crate::run::subgraph::Subgraph;
@@ -24,14 +24,15 @@ pub(super) struct Dataflow {
     )]
     edges: Box<dyn Any>,
     id: OperatorId,
-    room: Rc<Room>,
+    observers: Rc<Observers>,
 }
 
 impl Drop for Dataflow {
     fn drop(&mut self) {
         drop(self.subgraph.take());
         tracing::debug!(dataflow = self.id.dataflow, "dataflow ended");
-        self.room.tell(|| Observation::Shutdown { id: self.id });
+        self.observers
+            .report(|| Observation::Shutdown { id: self.id });
     }
 }
 
@@ -112,7 +113,7 @@ impl Registry {
         index: usize,
         subgraph: Box<Subgraph>,
         edges: Box<dyn Any>,
-        room: &Rc<Room>,
+        observers: &Rc<Observers>,
     ) {
         let dataflow = Dataflow {
             id: subgraph.id(),
@@ -120,7 +121,7 @@ impl Registry {
             subgraph: Some(subgraph),
             dropped: false,
             edges,
-            room: Rc::clone(room),
+            observers: Rc::clone(observers),
         };
         self.dataflows.borrow_mut().insert(index, dataflow);
     }

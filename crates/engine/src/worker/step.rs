@@ -195,9 +195,11 @@ impl<P: Payload> Worker<P> {
         };
         let id = running.id;
         running.activation.begin();
-        self.0.room.tell(|| Observation::ScheduleBegins { id });
+        self.0
+            .observers
+            .report(|| Observation::ScheduleBegins { id });
         let result = self.check().and_then(|()| running.subgraph.schedule());
-        self.0.room.tell(|| Observation::ScheduleEnds { id });
+        self.0.observers.report(|| Observation::ScheduleEnds { id });
         running.activation.end();
         let dropped = registry.is_dropped(index);
         match result {

@@ -147,7 +147,7 @@ fn expressions_without_a_result() {
     let error = cause.downcast::<Error>().unwrap();
     assert_eq!(operator, "add");
     assert!(
-        matches!(*error, Error::Expression(Failure::Overflow("+"))),
+        matches!(*error, Error::Expression(Failure::Overflow("+", Some(_)))),
         "{error:?}"
     );
 }

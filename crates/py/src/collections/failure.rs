@@ -3,7 +3,7 @@
 use pointstamp_operators::Error;
 use pointstamp_operators::collections::columns::ColumnsError;
 use pointstamp_rows::RowBuf;
-use pointstamp_rows::expressions::{Failure, Unresolved};
+use pointstamp_rows::expressions::{Failure, FailurePlace, Unresolved};
 use pointstamp_rows::terms::MAX_DEPTH;
 use pyo3::exceptions::{
     PyOverflowError, PyRecursionError, PyTypeError, PyValueError, PyZeroDivisionError,
@@ -106,7 +106,7 @@ impl IntoException for &ColumnsError {
                 );
                 PyOverflowError::new_err(format!(
                     "column '{column}' is {data_type}, which has no {value}, in the row {}: cast what it is computed of to \
-                     decimal128(38, 0) or float64 before it comes into the collection",
+                     decimal128(38, 0) or float64",
                     row_shown(row)
                 ))
             }
@@ -161,18 +161,34 @@ fn exception(py: Python<'_>, failure: &Failure) -> PyResult<PyErr> {
             "an expression's {symbol} takes bools, floats and ints of 64 bits, and got {}: use a function for others",
             shown(&row.get().decode(py)?)
         )),
-        Failure::Overflow(symbol) => PyOverflowError::new_err(format!(
-            "the result of an expression's {symbol} is no int of 64 bits: use a function for larger ones"
+        Failure::Overflow(symbol, place) => PyOverflowError::new_err(format!(
+            "{}the result of {symbol} is no int of 64 bits: use a function for larger ones",
+            no_result(py, place.as_deref())?
         )),
-        Failure::DivisionByZero => {
-            PyZeroDivisionError::new_err("an expression divides a number by 0")
-        }
+        Failure::DivisionByZero(place) => PyZeroDivisionError::new_err(format!(
+            "{}a number is divided by 0: filter such records out first, or use a function",
+            no_result(py, place.as_deref())?
+        )),
         Failure::TooDeep => too_deep(),
         Failure::NotBool(row) => PyTypeError::new_err(format!(
             "an expression's condition is a comparison or a bool, and got {}: compare it with something",
             shown(&row.get().decode(py)?)
         )),
     })
+}
+
+/// The beginning of a message about an expression and the record, or the key and values, of which it has no result.
+fn no_result(py: Python<'_>, place: Option<&FailurePlace>) -> PyResult<String> {
+    let Some(FailurePlace { expr, rows }) = place else {
+        return Ok(String::new());
+    };
+    let rows: PyResult<Vec<_>> =
+        (rows.iter().map(|row| Ok(shown(&row.get().decode(py)?)))).collect();
+    let of = match &rows?[..] {
+        [key, left, right] => format!("the key {key} with {left} and {right}"),
+        records => format!("the record {}", records.join(", ")),
+    };
+    Ok(format!("{expr} has no result for {of}: "))
 }
 
 /// Returns the error for an expression that reads a row that its operator does not have.

@@ -221,7 +221,7 @@ fn calculate(op: Op, left: &RowBuf, right: &RowBuf, out: &mut RowBuf) -> Result<
         _ => a.checked_mul(b),
     };
     let result = result.and_then(|result| i64::try_from(result).ok());
-    out.int(result.ok_or(Failure::Overflow(op.symbol()))?);
+    out.int(result.ok_or(Failure::Overflow(op.symbol(), None))?);
     Ok(())
 }
 
@@ -230,7 +230,7 @@ fn of_floats(op: Op, a: f64, b: f64) -> Result<f64, Failure> {
         Op::Add => a + b,
         Op::Sub => a - b,
         Op::Mul => a * b,
-        _ if b == 0.0 => return Err(Failure::DivisionByZero),
+        _ if b == 0.0 => return Err(Failure::DivisionByZero(None)),
         _ => a / b,
     })
 }

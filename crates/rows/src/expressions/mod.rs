@@ -11,7 +11,7 @@ mod plan;
 
 pub use eval::Nulls;
 pub use expr::{Expr, Op, Relation, Source, Unresolved};
-pub use failure::Failure;
+pub use failure::{Failure, FailurePlace};
 pub use function::Function;
 
 use pointstamp_arrange::Rows;
@@ -103,7 +103,9 @@ impl Projection {
             // A column of integers has one layout.
             let mut words = Vec::with_capacity(rows.len() * plan.layout.width());
             for index in 0..rows.len() {
-                plan.run(&[rows.get(index)], &mut words)?;
+                let row = rows.get(index);
+                plan.run(&[row], &mut words)
+                    .map_err(|failure| failure.at(expr, &[row]))?;
             }
             return Ok(Cells::of_ints(plan.layout, rows.len(), words));
         }
@@ -132,10 +134,11 @@ impl Projection {
                     done = plan.run(sources, words);
                     Some(plan.layout)
                 });
-                done?;
+                done
             }
-            None => self.evaluator.value(expr, sources, &mut self.out)?,
+            None => self.evaluator.value(expr, sources, &mut self.out),
         }
+        .map_err(|failure| failure.at(expr, sources))?;
         Ok(self.out.get())
     }
 }
@@ -180,7 +183,8 @@ impl Condition {
             .get(sources, |layouts| Test::new(expr, layouts))
         {
             Some(test) => test.holds(sources),
-            None => Ok(self.evaluator.truth(expr, sources)? == Some(true)),
+            None => (self.evaluator.truth(expr, sources)).map(|truth| truth == Some(true)),
         }
+        .map_err(|failure| failure.at(expr, sources))
     }
 }

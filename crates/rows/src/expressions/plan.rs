@@ -145,7 +145,7 @@ impl Calculation {
             Op::Sub => a.checked_sub(b),
             _ => a.checked_mul(b),
         };
-        result.ok_or(Failure::Overflow(self.op.symbol()))
+        result.ok_or(Failure::Overflow(self.op.symbol(), None))
     }
 }
 

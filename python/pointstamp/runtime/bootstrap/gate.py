@@ -1,9 +1,9 @@
 """The connections at a listener whose other end has not proved its identity, bounded in number and in time.
 
-At most `GUESTS` such guests are handled at once. Beyond that the oldest is closed, but not before it has had
-`GRACE`: until then further ones wait in the operating system's queue. So a flood of strangers makes
-legitimate peers wait, and does not make them fail. A guest that has proved its identity is not closed. Closed
-guests are logged: the first ones one by one, then in sums.
+At most `PENDING` such connections are handled at once. Beyond that the oldest is closed, but not before it
+has had `GRACE`: until then further ones wait in the operating system's queue. So a flood of strangers makes
+legitimate peers wait, and does not make them fail. A peer that has proved its identity is not closed. Closed
+connections are logged: the first ones one by one, then in sums.
 
 The rule is the one of the cluster's own listener, `crates/net/src/gate.rs`.
 """
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["Gate", "Guest"]
+__all__ = ["Gate", "PendingConnection"]
 
-GUESTS = 64
+PENDING = 64
 """Strangers that are handled at once; more wait in the operating system's queue."""
 
 GRACE = 0.2
@@ -37,7 +37,7 @@ PAUSE = 0.05
 """Seconds before the next try where the system has no room for another connection."""
 
 
-class Guest:
+class PendingConnection:
     """A connection whose other end has not proved its identity.
 
     Attributes:
@@ -66,73 +66,73 @@ class Guest:
 
 
 class Gate:
-    """The guests of one listener.
+    """The pending connections of one listener.
 
     Args:
         where: The server that they have connected to, for the log.
-        log: The log of closed guests.
+        log: The log of closed connections.
     """
 
     def __init__(self, where: str, log: logging.Logger) -> None:
-        self.guests: list[Guest] = []
+        self.pending: list[PendingConnection] = []
         self._strangers = Strangers(where, log)
         self._changed = threading.Condition()
         self._closed = False
 
     def make_room(self) -> bool:
-        """Waits until another guest can be handled; closes the oldest of too many. False at the end."""
+        """Waits until another connection can be handled; closes the oldest of too many. False at the end."""
         with self._changed:
             while not self._closed:
-                strangers = [guest for guest in self.guests if not guest.proved]
-                if len(strangers) < GUESTS:
+                strangers = [peer for peer in self.pending if not peer.proved]
+                if len(strangers) < PENDING:
                     return True
                 left = strangers[0].since + GRACE - time.monotonic()
                 if left <= 0:
-                    self.guests.remove(strangers[0])
+                    self.pending.remove(strangers[0])
                     strangers[0].send_away("it said nothing while others waited")
                     return True
                 self._changed.wait(left)
         return False
 
-    def enter(self, connection: socket.socket, origin: str) -> Guest:
+    def enter(self, connection: socket.socket, origin: str) -> PendingConnection:
         """Notes a new connection.
 
         Raises:
             OSError: If there are too many open files.
         """
-        guest = Guest(connection, origin)
+        peer = PendingConnection(connection, origin)
         with self._changed:
-            self.guests.append(guest)
+            self.pending.append(peer)
             if self._closed:
-                guest.send_away("it had not proved itself when the listener was closed")
-        return guest
+                peer.send_away("it had not proved itself when the listener was closed")
+        return peer
 
-    def leave(self, guest: Guest) -> None:
-        """Removes a guest: it has proved its identity, or has closed."""
+    def leave(self, peer: PendingConnection) -> None:
+        """Removes a peer: it has proved its identity, or has closed."""
         with self._changed:
-            if guest in self.guests:
-                self.guests.remove(guest)
-            guest.forget()
+            if peer in self.pending:
+                self.pending.remove(peer)
+            peer.forget()
             self._changed.notify_all()
 
     def send_away_older(self, seconds: float) -> None:
         """Closes strangers who have had so many seconds to prove their identity."""
         with self._changed:
-            for guest in self.guests:
-                if not guest.proved and guest.sent_away is None and time.monotonic() - guest.since > seconds:
-                    guest.send_away(f"it had not proved its identity within {seconds:g} s")
+            for peer in self.pending:
+                if not peer.proved and peer.sent_away is None and time.monotonic() - peer.since > seconds:
+                    peer.send_away(f"it had not proved its identity within {seconds:g} s")
 
     def turned_away(self, origin: str, why: object) -> None:
-        """Logs a guest that was no member."""
+        """Logs a peer that was no member."""
         self._strangers.turned_away(origin, why)
 
     def close(self) -> None:
         """Sends all strangers away, and lets no more in."""
         with self._changed:
             self._closed = True
-            for guest in self.guests:
-                if not guest.proved:
-                    guest.send_away("it had not proved itself when the listener was closed")
+            for peer in self.pending:
+                if not peer.proved:
+                    peer.send_away("it had not proved itself when the listener was closed")
             self._changed.notify_all()
 
     def end(self) -> None:
@@ -141,7 +141,7 @@ class Gate:
 
 
 class Strangers:
-    """Logs closed guests: the first ones one by one, then in sums."""
+    """Logs closed connections: the first ones one by one, then in sums."""
 
     def __init__(self, where: str, log: logging.Logger) -> None:
         self._where = where

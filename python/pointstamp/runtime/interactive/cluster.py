@@ -332,7 +332,7 @@ class SessionWorkers:
 
         try:
             for worker, (channel, _) in enumerate(pairs):
-                for run, name in ((self._hear, "line"), (self._send, "send")):
+                for run, name in ((self._receive, "line"), (self._send, "send")):
                     thread = Helper(partial(run, worker, channel), f"pointstamp-{name}-{worker}", daemon=True)
                     self._lines.append(thread)
                     thread.start()
@@ -363,7 +363,7 @@ class SessionWorkers:
                     continue
                 channel.send_pickled(message)
 
-    def _hear(self, worker: int, channel: MessageChannel) -> None:
+    def _receive(self, worker: int, channel: MessageChannel) -> None:
         """Takes the answers of a worker of another process."""
         earlier = Taken([])
         with suppress(OSError, EOFError):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Command", "Commands", "Replies", "Taken", "in_short"]
 
-TOLD = 3
+SHOWN = 3
 """The number of errors that are quoted where there are many."""
 
 MOST = 1024
@@ -195,7 +195,7 @@ class Replies:
 
 def in_short(errors: list[BaseException]) -> str:
     """Formats the first few of some errors, and the number of others."""
-    words = [f"{type(error).__name__}: {error}" for error in errors[:TOLD]]
-    if len(errors) > TOLD:
-        words.append(f"{len(errors) - TOLD} more")
+    words = [f"{type(error).__name__}: {error}" for error in errors[:SHOWN]]
+    if len(errors) > SHOWN:
+        words.append(f"{len(errors) - SHOWN} more")
     return "; ".join(words)

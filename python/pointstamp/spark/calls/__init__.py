@@ -1,1 +1,1 @@
-"""The calls that people make: `run`, `setup_cluster` and `shutdown_cluster`, `Epochs`. The highest room."""
+"""The calls of programs: `run`, `setup_cluster`, `shutdown_cluster` and `Epochs`. The top layer."""

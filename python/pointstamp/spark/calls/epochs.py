@@ -152,7 +152,7 @@ class Epochs:
         self._location = None if checkpoint is None else checkpoint.location
         self._dataflow: Any = self._recorded
         if self._dataflow is None:
-            self._dataflow = InProcess(plan, workers or 1) if cluster is None else cluster.dataflow(plan)
+            self._dataflow = InProcess(plan, workers or 1) if cluster is None else cluster._start(plan)
         try:
             self._recompute(self._go_on())
         except BaseException:

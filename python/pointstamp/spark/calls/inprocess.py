@@ -71,7 +71,7 @@ class InProcess:
         worker.run()
 
     def _fail(self, error: BaseException) -> None:
-        """The dataflow has ended: whoever waits for it gets the error."""
+        """Ends every wait for the dataflow, which has ended, with its error."""
         self._results.fail(error)
         self._feed.stop()
 

@@ -79,7 +79,7 @@ def needs_tqdm() -> Any:
 
 
 def close(application: str | None = None) -> None:
-    """Closes the desk of a context, or all of them."""
+    """Closes the server of a context, or all of them."""
     with _lock:
         names = list(_servers) if application is None else [application]
         servers = [server for name in names if (server := _servers.pop(name, None)) is not None]
@@ -167,15 +167,15 @@ class MonitorServer:
         self.secret = secrets.token_bytes(32)
         self._runs: dict[int, Run] = {}
         self._numbers = itertools.count()
-        self._server = Server(bind, self.secret, self._hear, "driver")
+        self._server = Server(bind, self.secret, self._serve, "driver")
         self.port: int = self._server.port
 
     def running(self) -> list[Run]:
         """The dataflows that run now."""
         return list(self._runs.values())
 
-    def _hear(self, channel: MessageChannel) -> None:
-        # No limit: a task speaks first, and its end closes the channel.
+    def _serve(self, channel: MessageChannel) -> None:
+        # No limit: a task sends first, and its end closes the channel.
         named, stage, progress = channel.receive()
         number, run = next(self._numbers), Run(named, stage, channel)
         self._runs[number] = run
@@ -197,7 +197,7 @@ def _show(channel: MessageChannel, run: Run, named: Named, progress: bool) -> No
             if isinstance(message, Explained):
                 run.take(message)
             elif not isinstance(message, Far):
-                _say(f"{run.about}: {message}", bar)
+                _print(f"{run.about}: {message}", bar)
             elif bar is not None:
                 _advance(bar, named, message)
         if bar is not None:
@@ -205,7 +205,7 @@ def _show(channel: MessageChannel, run: Run, named: Named, progress: bool) -> No
             bar.refresh()
 
 
-def _say(text: str, bar: Any) -> None:
+def _print(text: str, bar: Any) -> None:
     if bar is None:
         say(text)
     else:

@@ -1,4 +1,4 @@
 """The forms of batches, functions and exceptions between Spark's stages, and to the driver.
 
-The lowest layer but `compat` and `channel`: it does not know dataflows.
+The lowest layer but `compat`: it does not know dataflows.
 """

@@ -243,7 +243,7 @@ class Cluster:
             changes=changes,
         )
         assert plan.declared is not None
-        dataflow = self.dataflow(plan)
+        dataflow = self._start(plan)
         try:
             dataflow.commit(packed_inputs(plan, named, times), times, None)
             sent = dataflow.outputs(None, self._session, schemas)
@@ -254,7 +254,7 @@ class Cluster:
         self._tidy()
         return next(iter(outputs.values())) if plan.declared.single else outputs
 
-    def dataflow(self, plan: Plan) -> Dataflow:
+    def _start(self, plan: Plan) -> Dataflow:
         """Starts a dataflow that is fed later.
 
         Raises:

@@ -76,7 +76,7 @@ class Link:
         return [address for _, address in sorted(self._addresses.items())]
 
     def _serve(self, channel: MessageChannel) -> None:
-        # No limit: a process speaks first, and its end closes the channel.
+        # No limit: a process sends first, and its end closes the channel.
         process, address = channel.receive()
         with self._changed:
             self._channels[process] = channel

@@ -319,7 +319,7 @@ class Resident:
 
     def serve(self, channel: MessageChannel) -> None:
         """Takes the rows that a task sends, or sends it those that it fetches."""
-        # No limit: a task speaks first, and its end closes the channel.
+        # No limit: a task sends first, and its end closes the channel.
         name, number, *arguments = channel.receive()
         flow = self.flows.get(number)
         if flow is None:

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pointstamp_order::Point;
 use pointstamp_progress::{Port, Target};
 
-use crate::observe::{Observation, OperatorId, Room};
+use crate::observe::{Observation, Observers, OperatorId};
 use crate::run::activation::Activation;
 use crate::run::brake::Gate;
 use crate::run::notify::Notify;
@@ -16,7 +16,7 @@ use crate::run::schedule::{Description, Schedule};
 pub(crate) struct Child {
     pub(super) id: OperatorId,
     pub(super) name: Box<str>,
-    pub(super) room: Rc<Room>,
+    pub(super) observers: Rc<Observers>,
     pub(super) description: Option<Description>, // until the subgraph is made
     pub(super) activation: Activation,
     pub(super) operator: Option<Box<dyn Schedule>>,
@@ -47,7 +47,7 @@ impl Child {
     pub(crate) fn new(
         description: Description,
         activation: Activation,
-        room: Rc<Room>,
+        observers: Rc<Observers>,
         peers: usize,
     ) -> Self {
         let initial = description.initial.iter().cloned();
@@ -58,7 +58,7 @@ impl Child {
             name: description.name.as_str().into(),
             holding: description.initial.iter().map(|(_, _, count)| count).sum(),
             held: (peers > 1).then_some(held),
-            room,
+            observers,
             activation,
             operator: None,
             progress: Rc::clone(&description.progress),
@@ -98,7 +98,8 @@ impl Child {
     pub(super) fn shut_down(&mut self) {
         if let Some(operator) = self.operator.take() {
             drop(operator);
-            self.room.tell(|| Observation::Shutdown { id: self.id });
+            self.observers
+                .report(|| Observation::Shutdown { id: self.id });
         }
     }
 

@@ -49,9 +49,7 @@ pub enum ColumnsError {
         instead: Expr,
     },
     /// An expression has no meaning for the types of its columns.
-    #[error(
-        "{expr} has no meaning for types {left} and {right}: cast one of the columns before it comes into the collection"
-    )]
+    #[error("{expr} has no meaning for types {left} and {right}: cast one of them")]
     NoMeaning {
         /// The expression.
         expr: Expr,

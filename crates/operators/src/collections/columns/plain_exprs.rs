@@ -95,7 +95,7 @@ pub(super) fn error_of<'a>(
 
 #[cold]
 fn no_result(written: &str, failure: Failure, row: Row<'_>) -> Error {
-    let Failure::Overflow(symbol) = failure else {
+    let Failure::Overflow(symbol, _) = failure else {
         return Error::Expression(failure);
     };
     let no_result = ColumnsError::NoResult {
