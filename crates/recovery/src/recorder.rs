@@ -24,6 +24,15 @@ use crate::recording::Recording;
 use crate::shared::{Job, Shared};
 use crate::word::{Begun, Word};
 
+/// The time for all workers to say that they are ready, and again for all to hold their sources, unless that takes longer.
+const READY: Duration = Duration::from_millis(100);
+
+/// The same in a simulation, where the time is to play no part but at the end: a worker that has left does not answer.
+const SIMULATED: Duration = Duration::from_millis(500);
+
+/// The part of the time for a drain in which inputs of `main` are to come to a common time: one in so many.
+const COMMON: u32 = 100;
+
 /// A location whose execution has begun. It belongs to the process of the leading worker.
 #[derive(Debug)]
 pub struct Opened {
@@ -90,8 +99,14 @@ impl<P: Payload> Recorder<P> {
             lineage: execution.lineage(),
             from: reader.as_ref().map(|reader| reader.manifest().number),
         });
+        let (ready, common) = if turns.is_some() {
+            (SIMULATED, Duration::ZERO)
+        } else {
+            (READY, options.drain / COMMON)
+        };
         let limits = Limits {
-            ready: Duration::from_millis(500), // workers in processes of Spark answer later than the engine's default
+            ready,
+            common,
             drain: options.drain,
             ..Limits::default()
         };
