@@ -1,7 +1,7 @@
 """Outboxes in which too many rows wait for a sink: the sources of the process pause meanwhile.
 
-Owns the marks of full outboxes, one for each, by the location of their checkpoints. A mark is there only while
-a checkpoint that is made, or about to be made, will take rows away: so no source waits for its own records.
+Owns the marks of full outboxes, one for each, by the location of their checkpoints. A mark is there only
+while a checkpoint that is made, or is about to be, will take rows away: no source waits for its own records.
 """
 
 from __future__ import annotations
