@@ -194,12 +194,11 @@ struct Writing<P: Payload> {
 
 impl<P: Payload> Writing<P> {
     fn run(mut self, turns: Option<Box<dyn Turns>>) {
-        if let Some(turns) = turns {
-            self.take_turns(&*turns);
-        }
+        let mut first = turns.and_then(|turns| self.take_turns(&*turns));
         loop {
             let due = self.leader.as_ref().and_then(Leader::due);
             let job = match due {
+                _ if first.is_some() => first.take().ok_or(RecvTimeoutError::Disconnected),
                 None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(due) => {
                     let wait = due.saturating_duration_since(Instant::now());
@@ -227,11 +226,17 @@ impl<P: Payload> Writing<P> {
         }
     }
 
-    /// Does one thing in each turn, until the workers have ended. The time plays no part.
-    fn take_turns(&mut self, turns: &dyn Turns) {
+    /// Does one thing in each turn, until the workers have ended. The time plays no part. Returns the job to end, where it has come before the last
+    /// turn.
+    fn take_turns(&mut self, turns: &dyn Turns) -> Option<Job<P>> {
+        let mut end = None;
         turns.enter();
         loop {
             let done = match self.jobs.try_recv() {
+                Ok(job @ Job::End { .. }) => {
+                    end = Some(job);
+                    None
+                }
                 Ok(job) => Some(self.work(job)),
                 Err(_) => match &mut self.leader {
                     Some(leader) if leader.due().is_some() && turns.asks() => Some(leader.wake()),
@@ -243,7 +248,7 @@ impl<P: Payload> Writing<P> {
                 self.fail(error);
             }
             if !turns.turn(found) {
-                return;
+                return end;
             }
         }
     }
