@@ -24,11 +24,9 @@ use crate::recording::Recording;
 use crate::shared::{Job, Shared};
 use crate::word::{Begun, Word};
 
-/// The time for all workers to say that they are ready, and again for all to hold their sources, unless that takes longer.
-const READY: Duration = Duration::from_millis(100);
-
-/// The same in a simulation, where the time is to play no part but at the end: a worker that has left does not answer.
-const SIMULATED: Duration = Duration::from_millis(500);
+/// The time for all workers to say that they are ready, and again for all to hold their sources: a step takes a quarter of a second where records take
+/// long, since a run of a source is made as large as that.
+const READY: Duration = Duration::from_millis(500);
 
 /// The part of the time for a drain in which inputs of `main` are to come to a common time: one in so many.
 const COMMON: u32 = 100;
@@ -99,13 +97,12 @@ impl<P: Payload> Recorder<P> {
             lineage: execution.lineage(),
             from: reader.as_ref().map(|reader| reader.manifest().number),
         });
-        let (ready, common) = if turns.is_some() {
-            (SIMULATED, Duration::ZERO)
-        } else {
-            (READY, options.drain / COMMON)
+        let common = match turns {
+            Some(_) => Duration::ZERO, // the time plays no part in a simulation
+            None => options.drain / COMMON,
         };
         let limits = Limits {
-            ready,
+            ready: READY,
             common,
             drain: options.drain,
             ..Limits::default()
