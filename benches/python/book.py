@@ -26,6 +26,8 @@ DATA = TOP / "benches/figures.json"
 TABLE = TOP / "docs/figures.md"
 CHAPTERS = [TOP / "docs/performance.md", TOP / "docs/scaling.md"]
 PICTURE = TOP / "docs/pictures/scaling.py"
+NOTES = TOP / "benches/notes"
+"""By subject, a file of text that follows its figures: reasons for what was missed, and what was tried."""
 
 MARKED = re.compile(r"(<!-- figures: ([a-z-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -135,6 +137,9 @@ def table(book: Book, failed: dict[str, str]) -> str:
                 ours, theirs = number(figure.ours), number(figure.theirs)
                 cells = [figure.what, ours, figure.unit, figure.peer, theirs, ratio, _aim(figure)]
                 lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        note = NOTES / f"{subject}.md"
+        if note.exists():
+            lines += ["", note.read_text(encoding="utf-8").strip()]
     return "\n".join(lines) + "\n"
 
 

@@ -528,7 +528,7 @@ def beside_program(peer: str, command: list[str], states: int, records: int, eve
             check=True,
             stdout=subprocess.PIPE,
             text=True,
-            timeout=LIMIT,
+            timeout=4 * LIMIT,  # two runs, of a peer that may be slow
         )
     except (OSError, subprocess.SubprocessError) as error:
         print(f"{peer} is left out: {error}", flush=True)

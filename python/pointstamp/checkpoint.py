@@ -131,12 +131,14 @@ class CheckpointHandle:
 
     __slots__ = ("_number", "_recording", "_request")
 
-    def __init__(self, recording: _core.Recording, *, stop: bool = False) -> None:
+    def __init__(self, recording: _core.Recording, *, stop: bool = False, covered: int | None = None) -> None:
         self._recording = recording
-        self._request = recording.ask()
-        if stop:
-            recording.stop()
-        self._number: int | None = None
+        self._number = covered
+        self._request = 0
+        if covered is None:
+            self._request = recording.ask()
+            if stop:
+                recording.stop()
 
     @property
     def done(self) -> bool:

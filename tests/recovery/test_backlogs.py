@@ -350,8 +350,12 @@ def test_a_backlog_that_main_sends_is_in_checkpoints_in_part(
     assert runs[1] < RECORDS, "the checkpoint has nothing"
 
 
-def test_a_dataflow_that_is_built_late_goes_on(tmp_path: Path) -> None:
-    """Sources wait until the dataflow that was built after the first checkpoint is built again."""
+@pytest.mark.parametrize("again", [True, False])
+def test_a_dataflow_that_is_built_late_goes_on(tmp_path: Path, again: bool) -> None:
+    """Sources wait until the dataflow that was built after the first checkpoint is built again.
+
+    A `main` that waits for the same checkpoint `again` has it: the one that it resumes from.
+    """
 
     def main(worker: ps.Worker) -> None:
         for number in range(2):
@@ -360,14 +364,18 @@ def test_a_dataflow_that_is_built_late_goes_on(tmp_path: Path) -> None:
                 stream.map(lambda record, number=number: (record, number)).write(
                     SQLiteSink(tmp_path / f"{number}.db", "t", columns=["n", "flow"])
                 )
-            if worker.resumed is None:
-                make_checkpoint(worker)
+            if worker.resumed is None or again:
+                made.append(make_checkpoint(worker))
         if worker.resumed is None:
             raise Enough
+
+    made: list[int] = []
 
     run_until_stopped(main, settings(tmp_path))
     ps.execute(main, config=settings(tmp_path))
     for number in range(2):
         found = sorted(rows(tmp_path / f"{number}.db", "select n, flow from t"))
         assert found == [(record, number) for record in range(RECORDS)]
+    if again:
+        assert made[0] < made[1] == made[2] < made[3]
     check_folder(tmp_path / "state")

@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+import time as clock
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,52 @@ def test_another_number_of_workers_needs_a_moment_at_which_nothing_was_sent(tmp_
     assert sorted(one for result in results for one in result) == [
         (time, record) for time in (4, 5) for record in range(24)
     ]
+
+
+@pytest.mark.parametrize("steps", [True, False])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_inputs_stop_at_a_time_that_all_workers_have(tmp_path: Path, workers: int, steps: bool) -> None:
+    """The checkpoint is requested in the middle of a time, and workers are at different times."""
+    rounds, of_time = 1000, 24
+
+    def main(worker: ps.Worker) -> list[list[tuple[int, int]]]:
+        with worker.dataflow() as scope:
+            handles, found = [], []
+            for name in ("bids", "asks"):
+                handle, stream = scope.new_input(name=name)
+                handles.append(handle)
+                found.append(Found(stream.exchange(lambda record: record)))
+        made = None
+        for time in range(rounds):
+            for handle in handles:
+                handle.send_batch(range(worker.index, of_time, worker.peers))
+                if worker.resumed is None and worker.index == 0 and time == 40 and made is None:
+                    made = worker.checkpoint()
+                handle.advance_to(time + 1)
+                if steps:
+                    worker.step()
+            if made is not None and made.done:
+                raise Enough
+            if worker.resumed is None and worker.index == 1 and time > 30:
+                clock.sleep(0.001)  # it is behind the other
+        while made is not None:
+            worker.step()
+            if made.done:
+                raise Enough
+        for handle in handles:
+            handle.close()
+        worker.run()
+        return [one.records for one in found]
+
+    run_until_stopped(
+        main, settings(tmp_path, workers, drain=1000.0)
+    )  # a hundredth of that for a common time
+    assert fixed_workers(tmp_path) is None
+    results = ps.execute(main, config=settings(tmp_path, 3))
+    for of_input in zip(*results, strict=True):
+        found = sorted(record for records in of_input for record in records)
+        assert 30 < found[0][0] < rounds
+        assert found == list(itertools.product(range(found[0][0], rounds), range(of_time)))
 
 
 def test_other_numbers_of_workers_together_send_the_same_again(tmp_path: Path) -> None:

@@ -11,7 +11,17 @@ import pytest
 
 import pointstamp as ps
 from killing import LIMIT, check_folder, rows
-from pointstamp.connectors import JSONLinesSource, QueueSource, Sink, SinkWriter, SQLiteSink, outbox
+from pointstamp.connectors import (
+    JSONLinesSource,
+    PartitionReader,
+    QueueSource,
+    Sink,
+    SinkWriter,
+    Source,
+    SQLiteSink,
+    outbox,
+    reading,
+)
 from pointstamp.connectors.protocol import Position
 from resuming import make_checkpoint, run_until_stopped, settings, stop_at_checkpoint
 
@@ -66,6 +76,92 @@ def test_a_slow_sink_slows_checkpoints_and_nothing_else(tmp_path: Path, workers:
     ps.execute(main, config=ps.Config(workers=workers, checkpoint=checkpoint))
     assert sorted(sink.rows) == list(range(20_000))
     check_folder(tmp_path / "state")
+
+
+class Many(Source[tuple[int, str]]):
+    """Partitions with many rows each, in batches."""
+
+    PARTITIONS, BATCHES, ROWS, LENGTH = 8, 200, 100, 500
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def partitions(self) -> list[str]:
+        return [str(number) for number in range(self.PARTITIONS)]
+
+    def open(self, partition: str) -> PartitionReader[tuple[int, str]]:
+        return _ManyReader(self)
+
+
+class _ManyReader(PartitionReader[tuple[int, str]]):
+    def __init__(self, source: Many) -> None:
+        self._source = source
+        self._next = 0
+
+    def read(self) -> list[tuple[int, str]] | None:
+        if self._next == Many.BATCHES:
+            return None
+        self._next += 1
+        self._source.read += Many.ROWS
+        return [(self._next, "x" * Many.LENGTH) for _ in range(Many.ROWS)]
+
+    @property
+    def offset(self) -> int:
+        return self._next
+
+    def seek(self, offset: int) -> None:
+        self._next = offset
+
+
+class Stands(Sink):
+    """A target that the first worker waits for once, while the other reads on."""
+
+    positions = True
+
+    def __init__(self, source: Many) -> None:
+        self.source = source
+        self.shown = 0
+        self.waiting: int | None = None
+        """The rows that were read and not shown, at the end of that time."""
+
+    def open(self, worker: int, workers: int) -> SinkWriter:
+        return _StandingWriter(self, worker)
+
+
+class _StandingWriter(_SlowWriter):
+    def __init__(self, sink: Stands, worker: int) -> None:
+        self._target = sink
+        self._worker = worker
+
+    def positions(self) -> list[Position]:
+        return []
+
+    def show(self, position: Position, rows: Sequence[tuple[ps.Time, Any]]) -> None:
+        if self._worker == 0 and self._target.waiting is None:
+            time.sleep(2)
+            self._target.waiting = self._target.source.read - self._target.shown
+        self._target.shown += sum(len(batch) for _, batch in rows)
+
+
+def test_rows_that_wait_for_a_slow_sink_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = 1 << 20
+    monkeypatch.setattr(outbox, "LARGE", full // 2)
+    monkeypatch.setattr(outbox, "FULL", full)
+    source = Many()
+    sink = Stands(source)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.read(source, time=lambda row: row[0]).write(sink)
+
+    checkpoint = ps.Checkpoint(tmp_path / "state", every=None)
+    ps.execute(main, config=ps.Config(workers=2, checkpoint=checkpoint))
+    assert sink.shown == source.read == Many.PARTITIONS * Many.BATCHES * Many.ROWS
+    # For each worker an outbox and what a run sends to it; and what is read ahead.
+    rows = 2 * (full // Many.LENGTH + 2 * reading.RECORDS)
+    rows += Many.PARTITIONS * (reading.AHEAD + 2) * Many.ROWS
+    assert sink.waiting is not None
+    assert sink.waiting < rows < source.read / 4
 
 
 def test_a_source_that_waits_holds_no_checkpoint_up(tmp_path: Path) -> None:

@@ -656,6 +656,8 @@ fn latest_of<P: Payload>(instances: &[OperatorPart<P>]) -> Vec<u64> {
 pub struct Limits {
     /// For all workers to say that they are ready, and again for all to hold their sources. It doubles while they do not, up to a fifth of `drain`.
     pub ready: std::time::Duration,
+    /// For the inputs of main to come to a common time before the attempt, so that another number of workers can resume. Zero: they are not stopped.
+    pub common: std::time::Duration,
     /// For the computation to drain, from then on.
     pub drain: std::time::Duration,
     /// The maximum number of counting rounds.
@@ -663,10 +665,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 100 ms, 10 s, and any number of rounds.
+    /// 100 ms, no search for a common time, 10 s, and any number of rounds.
     fn default() -> Self {
         Limits {
             ready: std::time::Duration::from_millis(100),
+            common: std::time::Duration::ZERO,
             drain: std::time::Duration::from_secs(10),
             rounds: u32::MAX,
         }
@@ -729,6 +732,9 @@ pub(crate) struct Standing {
     pub(crate) dropped: Vec<usize>,
 }
 
+/// By input of `main`, the coordinates of its time; `None` where it is closed.
+pub(crate) type Stands = Vec<Option<Vec<u64>>>;
+
 /// A word between workers for a cut.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) enum CutMessage {
@@ -740,4 +746,8 @@ pub(crate) enum CutMessage {
     Answer(u64, drain::Answer<Standing>),
     /// A message of the program around the engine.
     Said(Vec<u8>),
+    /// Of the leader: `main` is to stop where its inputs are at these times or later, and nothing was sent at their times. The number of the round.
+    StopAt(u64, Stands),
+    /// To the leader: `main` has stopped, where its inputs are at these times.
+    StoppedAt(u64, Stands),
 }

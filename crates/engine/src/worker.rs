@@ -5,6 +5,7 @@
 //! after a look in `spin`; construction is in the layer above, `build`.
 
 mod abandoned;
+mod common_time;
 mod cut_attempt;
 mod cut_member;
 mod pace;

@@ -1033,6 +1033,109 @@ fn operators_whose_state_would_be_lost_are_named() {
     assert_eq!(*time, Point::new(&[0]));
 }
 
+/// Two inputs whose records all workers see.
+fn two_inputs(worker: &Worker<Batch>) -> Result<[Input<Batch>; 2], Error> {
+    let inputs = [Input::new(), Input::new()];
+    worker.dataflow("two", 1, |scope| {
+        for input in &inputs {
+            collect(&input.attach(scope)?.forward("exchange", Pact::Broadcast)?)?;
+        }
+        Ok(())
+    })?;
+    Ok(inputs)
+}
+
+#[test]
+fn inputs_of_main_stop_at_a_time_that_all_workers_have() {
+    const ROUNDS: u64 = 400;
+    for shape in [threads(1), threads(3), processes(2, 2)] {
+        let parts = shape
+            .run::<Batch, _>(Mode::Demand, |worker| {
+                let limits = Limits {
+                    common: LONG.ready,
+                    ..LONG
+                };
+                let (recorder, here) = (recorded(worker, limits), worker.index() as u64);
+                let inputs = two_inputs(worker)?;
+                for round in 0..ROUNDS {
+                    for input in &inputs {
+                        input.send(vec![round]).unwrap();
+                        if round % 5 == here {
+                            worker.step()?; // in the middle of a time
+                        }
+                        input.advance_to(&Point::new(&[round + 1 + here % 2 * (round % 2)]))?;
+                    }
+                    if round % (here + 2) == 0 {
+                        worker.step()?;
+                    }
+                    if here == 0 && round % 20 == 0 {
+                        worker.request_cut();
+                    }
+                }
+                inputs.iter().for_each(Input::close);
+                worker.run()?;
+                Ok(recorder.parts.take())
+            })
+            .unwrap();
+        let cuts = parts[0].len();
+        assert!(cuts > 2, "{cuts}");
+        for cut in 0..cuts {
+            let parts: Vec<_> = parts.iter().map(|parts| parts[cut].clone()).collect();
+            let peers = parts.len();
+            rescale(parts, peers + 1).unwrap();
+        }
+    }
+}
+
+#[test]
+fn inputs_that_have_no_time_in_common_are_cut_where_they_are() {
+    let limits = Limits {
+        common: Duration::from_millis(20),
+        ..LONG
+    };
+    let parts = threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let recorder = recorded(worker, limits);
+            let [first, _] = two_inputs(worker)?;
+            first.send(vec![1]).unwrap();
+            if worker.index() == 1 {
+                first.advance_to(&Point::new(&[1]))?;
+            }
+            take(worker, &recorder)
+        })
+        .unwrap();
+    let error = rescale(parts, 3).unwrap_err();
+    assert!(matches!(error, RescaleError::Unlike { .. }), "{error}");
+}
+
+#[test]
+fn main_that_has_stopped_goes_on_where_another_worker_does_not_step() {
+    let limits = Limits {
+        common: Duration::from_millis(20),
+        ..LONG
+    };
+    let goes_on = AtomicBool::new(false);
+    threads(2)
+        .run::<Batch, _>(Mode::Demand, |worker| {
+            let recorder = recorded(worker, limits);
+            let inputs = two_inputs(worker)?;
+            if worker.index() == 0 {
+                worker.request_cut();
+                worker.step()?;
+                worker.step()?;
+                assert!(recorder.parts.borrow().is_empty());
+                goes_on.store(true, Ordering::SeqCst);
+            }
+            while !goes_on.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            worker.step_while(|| recorder.parts.borrow().is_empty())?;
+            inputs.iter().for_each(Input::close);
+            worker.run()
+        })
+        .unwrap();
+}
+
 #[test]
 fn what_is_not_by_key_needs_as_many_workers_as_before() {
     let whole = one(|_, stream| keeping(stream, State::Workers(vec![Vec::new().into()])));

@@ -24,6 +24,13 @@ use crate::recording::Recording;
 use crate::shared::{Job, Shared};
 use crate::word::{Begun, Word};
 
+/// The time for all workers to say that they are ready, and again for all to hold their sources: a step takes a quarter of a second where records take
+/// long, since a run of a source is made as large as that.
+const READY: Duration = Duration::from_millis(500);
+
+/// The part of the time for a drain in which inputs of `main` are to come to a common time: one in so many.
+const COMMON: u32 = 100;
+
 /// A location whose execution has begun. It belongs to the process of the leading worker.
 #[derive(Debug)]
 pub struct Opened {
@@ -90,8 +97,13 @@ impl<P: Payload> Recorder<P> {
             lineage: execution.lineage(),
             from: reader.as_ref().map(|reader| reader.manifest().number),
         });
+        let common = match turns {
+            Some(_) => Duration::ZERO, // the time plays no part in a simulation
+            None => options.drain / COMMON,
+        };
         let limits = Limits {
-            ready: Duration::from_millis(500), // workers in processes of Spark answer later than the engine's default
+            ready: READY,
+            common,
             drain: options.drain,
             ..Limits::default()
         };
@@ -179,12 +191,11 @@ struct Writing<P: Payload> {
 
 impl<P: Payload> Writing<P> {
     fn run(mut self, turns: Option<Box<dyn Turns>>) {
-        if let Some(turns) = turns {
-            self.take_turns(&*turns);
-        }
+        let mut first = turns.and_then(|turns| self.take_turns(&*turns));
         loop {
             let due = self.leader.as_ref().and_then(Leader::due);
             let job = match due {
+                _ if first.is_some() => first.take().ok_or(RecvTimeoutError::Disconnected),
                 None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(due) => {
                     let wait = due.saturating_duration_since(Instant::now());
@@ -212,11 +223,17 @@ impl<P: Payload> Writing<P> {
         }
     }
 
-    /// Does one thing in each turn, until the workers have ended. The time plays no part.
-    fn take_turns(&mut self, turns: &dyn Turns) {
+    /// Does one thing in each turn, until the workers have ended. The time plays no part. Returns the job to end, where it has come before the last
+    /// turn.
+    fn take_turns(&mut self, turns: &dyn Turns) -> Option<Job<P>> {
+        let mut end = None;
         turns.enter();
         loop {
             let done = match self.jobs.try_recv() {
+                Ok(job @ Job::End { .. }) => {
+                    end = Some(job);
+                    None
+                }
                 Ok(job) => Some(self.work(job)),
                 Err(_) => match &mut self.leader {
                     Some(leader) if leader.due().is_some() && turns.asks() => Some(leader.wake()),
@@ -228,7 +245,7 @@ impl<P: Payload> Writing<P> {
                 self.fail(error);
             }
             if !turns.turn(found) {
-                return;
+                return end;
             }
         }
     }

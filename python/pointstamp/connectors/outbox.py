@@ -4,6 +4,10 @@ Rows of a time wait until the time is complete, and then in the outbox, which is
 Once it exists, the outbox is written to the target, with its position (lineage, sink, part, number) in the
 same transaction. After a recovery it is written again, unless the position says that it is there. A part is
 the worker that made the outbox, whoever shows it.
+
+Rows wait in bounded memory: where they exceed `FULL` bytes, and complete times, or a sink elsewhere, have yet
+to be shown, the sources of the process pause (`full_outboxes`). The rows of one time wait here however many
+they are.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.connectors.full_outboxes import mark
 from pointstamp.connectors.naming import identity_of
 from pointstamp.connectors.positions import numbers_of
 from pointstamp.connectors.protocol import Position, SinkWriter
@@ -47,6 +52,9 @@ QUIET = 0.05
 LARGE = 64 << 20
 """Bytes in an outbox above which a checkpoint is asked for."""
 
+FULL = 2 * LARGE
+"""Bytes of rows above which sources pause, until those of complete times are shown."""
+
 SAMPLE = 16
 """Records of a batch by which its size is estimated."""
 
@@ -62,8 +70,12 @@ class Outbox:
         self._sink = sink
         self._identity = identity
         self._recording = recording
+        self._lineage = recording.lineage
         self._writer: SinkWriter | None = None
         self._open: dict[Time, tuple[Capability, list[Any]]] = {}
+        # The bytes of rows whose times are not complete, and by time.
+        self._unfinished = 0
+        self._sizes: dict[Time, int] = {}
         # Complete times that are not shown, in order; the first so many are in the last cut.
         self._ready: list[tuple[Time, Capability, list[Any]]] = []
         self._sealed = 0
@@ -90,6 +102,7 @@ class Outbox:
         self._disk = operator.core.disk(self._name)
         self._info = info
         self._shows = self._recording.sink(info.activator)
+        self._recording.subscribe(info.activator)  # it may not be full any more then
         self._shown = self._shows.committed
         self._writer = self._sink.open(info.index, info.peers)
         try:
@@ -118,10 +131,9 @@ class Outbox:
             part, rows = restored.loads_versioned(piece, _VERSION)
             ready, unfinished = pickle.loads(rows)
             for time, batches in unfinished.items():
-                if time in self._open:
-                    self._open[time][1].extend(batches)
-                else:
-                    self._open[time] = restored.capability(0, time), batches
+                if time not in self._open:
+                    self._open[time] = restored.capability(0, time), []
+                self._keep(time, batches)
             if ready:
                 self._left.append((part, ready))
                 self._capabilities += [(time, restored.capability(0, time)) for time, _ in ready]
@@ -143,27 +155,46 @@ class Outbox:
         if self._left:
             self._show_left(writer, output)
         for message, batch in port:
-            held = self._open.get(message.time)
-            if held is None:
-                held = self._open[message.time] = message.retain(), []
-            held[1].append(batch)
+            if message.time not in self._open:
+                self._open[message.time] = message.retain(), []
+            self._keep(message.time, [batch])
         frontier = port.frontier
         for time in sorted(time for time in self._open if not frontier.less_equal(time)):
             capability, batches = self._open.pop(time)
             self._ready.append((time, capability, batches))
-            self._bytes += sum(map(size_of, batches))
+            size = self._sizes.pop(time, 0)
+            self._bytes += size
+            self._unfinished -= size
             self._news += 1
         committed = self._shows.committed
         if committed > self._shown:
+            self._mark(is_full=self._is_full())  # for the time that it takes
             self._show(writer, output, committed)
+        self._mark(is_full=self._is_full())
         if self._disk is not None:
-            self._disk.count(self._bytes)
+            self._disk.count(self._bytes + self._unfinished)
         if self._ready:
             self._ask(ended=not frontier)
         elif not frontier and not self._open:
             self._writer = None
             del self._shows  # no checkpoint waits for this worker's part of the sink any more
             writer.close()
+
+    def _mark(self, *, is_full: bool) -> None:
+        mark(self._lineage, id(self), is_full=is_full)
+
+    def _is_full(self) -> bool:
+        """Whether there are too many rows, and a checkpoint will take some away."""
+        if self._bytes + self._unfinished < FULL:
+            return False
+        return bool(self._ready) or self._recording.covered < self._shows.committed
+
+    def _keep(self, time: Time, batches: list[Any]) -> None:
+        """Adds batches to those of a time that is not complete."""
+        self._open[time][1].extend(batches)
+        size = sum(map(size_of, batches))
+        self._sizes[time] = self._sizes.get(time, 0) + size
+        self._unfinished += size
 
     def _ask(self, *, ended: bool) -> None:
         """Asks for a checkpoint where nothing else makes one soon."""
@@ -210,6 +241,7 @@ class Outbox:
     def fail(self, because: BaseException | None = None) -> None:
         """Closes the writer, see `end_failed`."""
         writer, self._writer = self._writer, None
+        self._mark(is_full=False)
         end_failed(writer, because)
 
     def __del__(self) -> None:

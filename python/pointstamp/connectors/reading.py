@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp._core import ProbeHandle, worker_of_key
 from pointstamp.api.classes import stream_of
+from pointstamp.connectors.full_outboxes import PAUSE, are_full
 from pointstamp.connectors.journal import Journaled, folder_of
 from pointstamp.connectors.naming import identity_of
 from pointstamp.connectors.protocol import Sink
@@ -357,6 +358,7 @@ class Reading:
         # With checkpoints: by partition, the offset after the sent records, and the offset at the last cut.
         self._recording: _core.Recording | None = None
         self._identity = ""
+        self._lineage = ""
         self._location: Path | None = None
         self._at: dict[str, Any] = {}
         self._covers: dict[str, Any] = {}
@@ -367,6 +369,7 @@ class Reading:
     def install(self, scope: BuildingScope, columns: _core.Schema | None) -> Output:
         """Adds the operator to a scope; returns its stream."""
         self._recording = scope._engine.recording
+        self._lineage = "" if self._recording is None else self._recording.lineage
         self._check_journal(scope._building.checkpoints)
         self._acknowledges = self._durable is not None or _has_durable(self._source)
         # Checkpoints determine the durable offsets: then no operator tracks the records that it needs.
@@ -602,6 +605,8 @@ class Reading:
                 self._threads.begin()
         if self._fails():
             self._fail()
+        elif self._capability is not None and are_full(self._lineage):
+            self.info.activator.activate_after(PAUSE)
         elif self._capability is not None:
             self._send(output)
             self._advance()

@@ -334,6 +334,9 @@ class Worker:
     def checkpoint(self, *, stop: bool = False) -> CheckpointHandle:
         """Asks for a checkpoint now, and returns at once. It is made while the worker steps.
 
+        While `main` has yet to build a dataflow of the checkpoint from which the run resumes, that checkpoint
+        is the answer: it was made after `main` had come here in the run before.
+
         Args:
             stop: Ends all workers once the checkpoint is made, without ending sources and inputs: the next
                 run takes later records. `main` is left in its next step, and `execute` has None for its
@@ -364,7 +367,10 @@ class Worker:
             raise CheckpointError(
                 "no checkpoints are made: give execute a config=Config(checkpoint=Checkpoint('state/'))"
             )
-        return CheckpointHandle(recording, stop=stop)
+        covered = None
+        if not stop and recording.resumed is not None and self._engine.unrestored():
+            covered = recording.resumed[0]
+        return CheckpointHandle(recording, stop=stop, covered=covered)
 
     def barrier(self) -> None:
         """Returns once every worker has called it as often as this one.

@@ -438,4 +438,14 @@ impl<P: Payload> Close for RefCell<State<P>> {
         drop(state);
         drop((outlets, worker));
     }
+
+    fn stands(&self) -> Option<(Point, bool)> {
+        let state = self.try_borrow().ok()?;
+        let (sent, leads) = match &state.reported {
+            Some((reported, leads)) => (reported.get().sent, *leads),
+            None => (state.records, false),
+        };
+        let time = state.time().filter(|_| !state.is_closed() && !leads)?;
+        Some((time, sent == 0))
+    }
 }

@@ -7,7 +7,10 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use pointstamp_channels::ChannelId;
+use pointstamp_order::Point;
 use rustc_hash::FxHashMap;
+
+use crate::cut::Stands;
 
 /// A reader that is notified when a channel has messages.
 pub(crate) trait Arrival {
@@ -19,6 +22,11 @@ pub(crate) trait Arrival {
 pub(crate) trait Close {
     /// Closes it.
     fn close(&self);
+
+    /// Its time, and whether nothing was sent at it. `None` where it is closed, or may be at any time.
+    fn stands(&self) -> Option<(Point, bool)> {
+        None
+    }
 }
 
 /// The readers of channels.
@@ -64,6 +72,25 @@ impl OpenInputs {
             open.retain(|input| input.strong_count() > 0);
         }
         open.push(input);
+    }
+
+    /// Whether there are any.
+    pub(crate) fn are_some(&self) -> bool {
+        !self.0.borrow().is_empty()
+    }
+
+    /// The times of the inputs; `None` where something was sent at the time of one.
+    pub(crate) fn stands(&self) -> Option<Stands> {
+        let inputs = self.0.borrow();
+        let stands =
+            inputs.iter().map(
+                |input| match input.upgrade().and_then(|input| input.stands()) {
+                    None => Some(None),
+                    Some((time, true)) => Some(Some(time.coords().to_vec())),
+                    Some((_, false)) => None,
+                },
+            );
+        stands.collect()
     }
 
     /// Closes them all.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use pointstamp_progress::drain::{Due, Leader, Member};
 
+use super::common_time::CommonTime;
 use crate::cut::{Cuts, Limits, Standing};
 use crate::observe::OperatorId;
 use crate::payload::Payload;
@@ -20,7 +21,10 @@ pub(super) struct CutAttempt<P: Payload> {
     pub(super) leader: RefCell<Leader<Standing>>,
     /// The time until which the leader waits for the answers to its order.
     pub(super) deadline: Cell<Option<Instant>>,
-    /// The attempts in a row that failed because a worker did not answer in time.
+    /// The search for a common time of the inputs of `main`.
+    pub(super) common: CommonTime,
+    /// The times that the patience is doubled: once more for each attempt that failed because a worker did not answer in time, and once less
+    /// for each that succeeds.
     pub(super) unanswered: Cell<u32>,
     /// The reason why the leader gives up: the workers that had not answered, and whether workers had
     /// different dataflows.
@@ -46,6 +50,7 @@ impl<P: Payload> CutAttempt<P> {
             member: RefCell::default(),
             leader: RefCell::new(Leader::new(peers)),
             deadline: Cell::default(),
+            common: CommonTime::default(),
             unanswered: Cell::default(),
             verdict: RefCell::default(),
             in_flight: Cell::default(),
@@ -74,9 +79,9 @@ impl<P: Payload> CutAttempt<P> {
         self.dropped.borrow_mut().insert(dataflow);
     }
 
-    /// Whether the worker takes part in a drain and does not return to `main`.
-    pub(super) fn is_held(&self) -> bool {
-        self.attends.get() && self.member.borrow().is_held()
+    /// Whether the worker does not return to `main`: it takes part in a drain, or waits for one at the common time of inputs.
+    pub(super) fn keeps_main(&self) -> bool {
+        self.attends.get() && (self.member.borrow().is_held() || self.common.is_stopped())
     }
 
     /// Whether nothing may run.
@@ -89,14 +94,24 @@ impl<P: Payload> CutAttempt<P> {
         self.attends.get()
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline.get()
+    /// When there is something to do, if nothing else happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        if !self.attends.get() {
+            return None;
+        }
+        let deadlines = [self.deadline.get(), self.common.deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Whether it is time for something.
+    pub(super) fn is_due(&self) -> bool {
+        self.due().is_some_and(|due| due <= Instant::now())
     }
 
     /// Returns the time that workers have to say that they are ready, or to hold their sources.
     ///
-    /// It doubles with each attempt in a row that failed because a worker did not answer, up to a fifth of the time for the drain.
-    /// So a computation whose steps take longer than [`Limits::ready`] has cuts, too.
+    /// It doubles with each attempt that failed because a worker did not answer, up to a fifth of the time for the drain, and is halved by each
+    /// that succeeds. So a computation whose steps take longer than [`Limits::ready`] has cuts, too.
     pub(super) fn patience(&self) -> Duration {
         let Limits { ready, drain, .. } = self.limits.get();
         let doubled = ready.saturating_mul(2_u32.saturating_pow(self.unanswered.get()));
@@ -113,7 +128,8 @@ impl<P: Payload> CutAttempt<P> {
     pub(super) fn look(&self) {
         let member = self.member.borrow();
         let leads = self.leader.borrow().attempt().is_some();
-        let attends = leads || member.is_held() || member.due() != Due::Nothing;
+        let attends =
+            leads || member.is_held() || member.due() != Due::Nothing || self.common.attends();
         self.attends.set(attends);
     }
 

@@ -60,6 +60,12 @@ impl<P: Payload> Worker<P> {
                     drop(leader);
                     self.proceed(attempt, outcome);
                 }
+                CutMessage::StopAt(round, aims) => self.stop_at(round, aims),
+                CutMessage::StoppedAt(round, stands) => {
+                    if self.has_stopped(from, round, stands) {
+                        self.begin_attempt();
+                    }
+                }
                 CutMessage::Said(what) => {
                     if let Some(cuts) = self.0.cutting.cuts() {
                         cuts.receive(from, what)
@@ -72,7 +78,15 @@ impl<P: Payload> Worker<P> {
         Ok(())
     }
 
+    /// Begins an attempt as the leader, or the search for a common time before it. One that is in progress comes first.
     fn begin_cut(&self) {
+        let is_free = self.0.cutting.leader.borrow().attempt().is_none();
+        if !(is_free && self.search_common_time()) {
+            self.begin_attempt();
+        }
+    }
+
+    fn begin_attempt(&self) {
         let cutting = &self.0.cutting;
         let begun = cutting.leader.borrow_mut().begin();
         let Some((attempt, order)) = begun else {
@@ -119,7 +133,9 @@ impl<P: Payload> Worker<P> {
             }
             Outcome::Complete => {
                 tracing::debug!(attempt, "every worker has taken its part");
-                cutting.unanswered.set(0);
+                cutting
+                    .unanswered
+                    .set(cutting.unanswered.get().saturating_sub(1));
                 if let Some(cuts) = cutting.cuts() {
                     cuts.complete(attempt);
                 }
@@ -171,6 +187,7 @@ impl<P: Payload> Worker<P> {
             self.lower_high_water();
         }
         cutting.member.borrow_mut().receive(attempt, Order::GiveUp);
+        cutting.common.release();
         self.0.holding.set_drains(false);
         if let Some(cuts) = cutting.cuts() {
             cuts.given_up(GivenUp {
@@ -205,13 +222,15 @@ impl<P: Payload> Worker<P> {
         match order {
             Order::GiveUp => return self.tell_given_up(attempt),
             Order::Hold => {
+                cutting.common.release(); // the drain keeps `main` from here on
                 cutting.in_flight.set(self.fabric().in_flight());
                 self.0.holding.set_drains(true);
                 self.0.registry.flush();
                 self.fabric().flush();
             }
             Order::Count(_) => self.0.holding.counts(),
-            Order::Ready | Order::Freeze(_) | Order::Take => {}
+            Order::Ready => cutting.common.begins(),
+            Order::Freeze(_) | Order::Take => {}
         }
         cutting.member.borrow_mut().receive(attempt, order);
     }
@@ -231,6 +250,9 @@ impl<P: Payload> Worker<P> {
             let message = CutMessage::Answer(attempt, answer);
             self.cluster()
                 .send_cut_message(self.index(), LEADER, message);
+        }
+        if cutting.common.attends() && self.attend_common_time() {
+            self.begin_attempt();
         }
         if self.index() == LEADER {
             self.lead();

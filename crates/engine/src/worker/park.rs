@@ -12,7 +12,7 @@ impl<P: Payload> Worker<P> {
         if self.0.cluster.has_cut_messages(self.0.index) || self.0.cutting.is_frozen() {
             return self.0.cluster.has_cut_messages(self.0.index);
         }
-        self.0.cutting.is_late()
+        self.0.cutting.is_due()
             || self.0.registry.root().has_active()
             || !self.0.mailbox.borrow().is_empty()
             || self.0.brake.is_released()
@@ -31,7 +31,7 @@ impl<P: Payload> Worker<P> {
             deadline,
             timer,
             self.0.brake.deadline(),
-            self.0.cutting.deadline(),
+            self.0.cutting.due(),
         ];
         let ours = ours.into_iter().flatten().min();
         let mailbox = self.0.mailbox.borrow();

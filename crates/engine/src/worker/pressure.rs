@@ -53,13 +53,13 @@ impl<P: Payload> Worker<P> {
         }
     }
 
-    /// Whether too much is on its way for more to be sent by `main`.
+    /// Whether `main` is to call [`make_room`](Self::make_room): too much is on its way for more to be sent, or `main` is to stop for a checkpoint.
     pub fn is_pressed(&self) -> bool {
         if self.is_stepping() {
             return false;
         }
         self.fabric().weigh();
-        self.fabric().is_pressed() || self.holds_too_much() || self.is_behind()
+        self.is_to_stop() || self.fabric().is_pressed() || self.holds_too_much() || self.is_behind()
     }
 
     /// Whether `main` has sent so much since the last step that a step is due.
@@ -89,7 +89,8 @@ impl<P: Payload> Worker<P> {
         Ok(())
     }
 
-    /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. Where
+    /// Steps while too much is on its way, so that less is, but not longer than until `deadline`; whether there is room then. It stops `main` before
+    /// a checkpoint, where nothing was sent at the times of its inputs. Where
     /// nothing moves any more there is room, after a second: no worker waits for ever. Inside an operator, which must not wait,
     /// there always is.
     ///
@@ -103,6 +104,9 @@ impl<P: Payload> Worker<P> {
             return Ok(true);
         }
         self.check()?;
+        if self.is_to_stop() {
+            self.turn(Sleep::No)?;
+        }
         if self.is_behind() {
             self.work_off(deadline)?;
         } else if self.holds_too_much() {

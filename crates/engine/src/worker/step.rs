@@ -21,7 +21,7 @@ pub(super) enum Sleep {
     No,
     /// Until there is, or until then.
     Until(Instant),
-    /// Until there is, while the worker takes part in a checkpoint.
+    /// Until there is, while `main` waits for a checkpoint that the worker takes part in.
     Held,
     /// Until there is, or until every worker has finished.
     Attending,
@@ -82,7 +82,7 @@ impl<P: Payload> Worker<P> {
             });
             match outcome.expect("a host calls what it is given") {
                 Ok(Turned::Stepped(more)) => {
-                    if !self.0.cutting.is_held() {
+                    if !self.0.cutting.keeps_main() {
                         return Ok(more);
                     }
                     sleep = Sleep::Held;

@@ -33,6 +33,7 @@ pub type Output = BTreeMap<(Vec<u64>, u64), usize>;
 /// The limit of an attempt that is to succeed, against hangs.
 pub const LONG: Limits = Limits {
     ready: Duration::from_secs(300),
+    common: Duration::ZERO,
     drain: Duration::from_secs(300),
     rounds: u32::MAX,
 };

@@ -31,6 +31,7 @@ use crate::typed::{Input as Port, Typed};
 /// The limit of an attempt, against hangs.
 const LONG: Limits = Limits {
     ready: Duration::from_secs(300),
+    common: Duration::ZERO,
     drain: Duration::from_secs(300),
     rounds: u32::MAX,
 };

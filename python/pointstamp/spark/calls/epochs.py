@@ -75,7 +75,8 @@ class Epochs:
 
     Raises:
         ConfigError: Over Spark Connect; for both `workers` and `cluster`; or for both `cluster` and
-            `checkpoint`, because a resident cluster ends with the driver, with all of its dataflows.
+            `checkpoint`, because a checkpoint has all dataflows of its workers, and those of a resident
+            cluster run dataflows of other calls, too.
         CheckpointError: If the checkpoint cannot be resumed, or is not the directory's.
         GraphError: If a schema is invalid, or the directory has other schemas.
         ClusterError: If the cluster was shut down, or has failed earlier.
@@ -121,9 +122,9 @@ class Epochs:
             )
         if checkpoint is not None and cluster is not None:
             raise ConfigError(
-                "checkpoints are made of a dataflow in this process, and a resident cluster ends with the "
-                "driver: leave out cluster=, and say with workers= how many threads the dataflow has; or "
-                "leave out checkpoint=, and the stored inputs are run again at a start"
+                "a checkpoint has all dataflows of its workers, and those of a resident cluster run "
+                "dataflows of other calls, too: leave out cluster=, and say with workers= how many threads "
+                "the dataflow has; or leave out checkpoint=, and the stored inputs are run again at a start"
             )
         if not directory:
             raise ConfigError("directory= is missing: the one that inputs and outputs are stored in")
