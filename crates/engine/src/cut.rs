@@ -746,7 +746,8 @@ pub(crate) enum CutMessage {
     Answer(u64, drain::Answer<Standing>),
     /// A message of the program around the engine.
     Said(Vec<u8>),
-    /// Of the leader: `main` is to stop where its inputs are at these times or later, and nothing was sent at their times. The number of the round.
+    /// The leader's order that `main` stops where its inputs are at these times or later, and nothing was sent at their times;
+    /// with the number of the round.
     StopAt(u64, Stands),
     /// To the leader: `main` has stopped, where its inputs are at these times.
     StoppedAt(u64, Stands),

@@ -6,6 +6,7 @@
 
 mod abandoned;
 mod common_time;
+mod common_time_member;
 mod cut_attempt;
 mod cut_member;
 mod pace;
