@@ -220,7 +220,7 @@ impl<F: Fn(&Observation<'_>)> Observer for F {
 #[derive(Default)]
 pub(crate) struct Observers {
     observed: Cell<bool>,
-    observers: RefCell<Vec<Rc<dyn Observer>>>,
+    all: RefCell<Vec<Rc<dyn Observer>>>,
     /// Capabilities numbered so far.
     capabilities: Cell<u64>,
     /// The operator that has begun to run last, for other threads: its dataflow's number above its own.
@@ -281,7 +281,7 @@ impl Observers {
 
     #[cold]
     fn report_now(&self, observation: &Observation<'_>) {
-        let observers = self.observers.borrow().clone();
+        let observers = self.all.borrow().clone();
         for observer in observers {
             observer.observe(observation);
         }
@@ -300,13 +300,13 @@ impl Observers {
 
     /// Adds an observer.
     pub(crate) fn add(&self, observer: Rc<dyn Observer>) {
-        self.observers.borrow_mut().push(observer);
+        self.all.borrow_mut().push(observer);
         self.observed.set(true);
     }
 
     /// Removes an observer.
     pub(crate) fn remove(&self, observer: &Rc<dyn Observer>) {
-        let mut observers = self.observers.borrow_mut();
+        let mut observers = self.all.borrow_mut();
         observers.retain(|other| !Rc::ptr_eq(other, observer));
         self.observed.set(!observers.is_empty());
     }
@@ -314,7 +314,7 @@ impl Observers {
     /// Removes all observers.
     pub(crate) fn clear(&self) {
         self.observed.set(false);
-        let observers = self.observers.take();
+        let observers = self.all.take();
         drop(observers); // after the borrow: dropping them may run user code
     }
 }

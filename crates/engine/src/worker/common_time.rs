@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn searches_are_rarer_where_they_fail() {
         let common = CommonTime::default();
-        let mut without = || {
+        let without = || {
             let mut count = 0;
             while !common.is_due() {
                 count += 1;
