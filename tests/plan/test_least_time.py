@@ -135,6 +135,26 @@ def test_later_rows_of_an_input_that_meet_nothing_give_a_warning(
         assert ".join(" in line
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        lambda scope: scope.to_stream([("a", 1)]),
+        lambda scope: scope.to_stream([("a", 1)]).distinct(),
+        lambda scope: scope.to_stream(["a"]).value_counts(),
+    ],
+)
+def test_records_at_the_least_time_and_records_with_times_never_meet(
+    whole: Callable[[ps.Scope], Any],
+) -> None:
+    def build(scope: ps.Scope) -> Any:
+        timed = scope.to_stream([("a", 2)]).delay(lambda _, time: time + 1)
+        return whole(scope).join(timed).probe(), whole(scope).join(timed.distinct()).probe()
+
+    found = warned(build)
+    assert len(found) == 2
+    assert all("all of the left side is at the least time" in one for one in found)
+
+
 def test_nothing_is_claimed_of_what_is_far_away() -> None:
     """A join looks at a bounded number of nodes."""
 

@@ -204,6 +204,7 @@ def test_a_filter_of_few_rows_and_one_that_no_other_join_makes_up_for_stay() -> 
     assert arranged(price > 3) == 2
     assert arranged(price > 3, price > 4) == 3
     assert arranged(price > 3, None) == 2
+    assert arranged(price + 1 > 3, None) == 3, "it may have no result, and names the row"
     for few in (price == 3, price.is_in([3, 4]), (price == 4) & (col("day") > 1)):
         assert arranged(few, None) == 3
     # The rows of a range of prices: where the other join reads no prices, these would be added to all rows.

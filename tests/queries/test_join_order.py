@@ -108,3 +108,17 @@ def test_an_or_filters_each_of_its_tables_before_they_are_joined() -> None:
     assert any("towns" in one and "items" not in one for one in filters)
     assert any("items" in one and "towns" not in one for one in filters)
     assert all("towns" in one and "items" in one for one in re.findall(r"where (.*?)  +reads", some))
+
+
+@pytest.mark.parametrize("risky", ["price + 1 > 0", "cast(cast(price as varchar) || '0' as bigint) > 0"])
+def test_an_or_implies_nothing_that_has_no_result_for_a_row_in_no_pair(risky: str) -> None:
+    sales = pa.table({"shop": [1, 2, 99], "price": [1, 2, 2**63 - 1]})
+    shops = pa.table({"id": [1, 2], "town": [1, 2]})
+    query = f"""select shop, price from sales, shops where shop = id
+                and (town = 1 and {risky} or town = 2 and price > 0)"""
+    assert ps.sql(query, sales=sales, shops=shops).to_pylist() == [
+        {"shop": 1, "price": 1},
+        {"shop": 2, "price": 2},
+    ]
+    with pytest.raises((ValueError, OverflowError), match="has no result for the row"):
+        ps.sql(f"select price from sales where {risky}", sales=sales)

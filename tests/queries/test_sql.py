@@ -173,6 +173,8 @@ QUERIES = [
     "select distinct (select max(n) from t where t.k = u.k) from u order by 1",
     "select count_if(n > 1), count_if(k > 9) filter (where b) from t",
     "select k, count_if(n > 1) from t group by k",
+    "select k, n, count_if(b) from t group by k, n",
+    "select count_if(b) from t where b is null",
     "select m, (select count_if(n > 1) from t where t.k = u.k) from u",
     "select count_if(m > 1), k from u group by k having count_if(m > 1) > 0",
     "select s from t where k in (select k from u)",

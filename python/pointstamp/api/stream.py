@@ -677,7 +677,9 @@ class Stream(RecordOperators[T]):
         once = self._stage(records.MAP_BATCHES, _unique, name or "distinct")[0]
         build, state = distinct()
         inputs = [(once._output, ByRecord())]
-        made = single_output(self.scope, name or "distinct", inputs, build, notify=True, state=state)
+        made = single_output(
+            self.scope, name or "distinct", inputs, build, notify=True, keeps_times=True, state=state
+        )
         return Stream(self.scope, made)
 
     def value_counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
@@ -696,10 +698,18 @@ class Stream(RecordOperators[T]):
         name = name or "value_counts"
         build, here = count_here()
         counted = single_output(
-            self.scope, f"{name}: here", [(self._output, Pipeline())], build, notify=True, state=here
+            self.scope,
+            f"{name}: here",
+            [(self._output, Pipeline())],
+            build,
+            notify=True,
+            keeps_times=True,
+            state=here,
         )
         build, totals = add_counts()
-        made = single_output(self.scope, name, [(counted, ByKey())], build, notify=True, state=totals)
+        made = single_output(
+            self.scope, name, [(counted, ByKey())], build, notify=True, keeps_times=True, state=totals
+        )
         return Stream(self.scope, made)
 
     # ------------------------------------------------------------ collections

@@ -296,6 +296,7 @@ def single_output(
     schema: _core.Schema | None = None,
     declares: Declares | None = None,
     state: Waiting | None = None,
+    keeps_times: bool = False,
 ) -> Output:
     """Appends an operator with one output, whose logic is called with its inputs and the output.
 
@@ -311,6 +312,7 @@ def single_output(
         schema: Of the output's columns; None for records.
         declares: Declares its state, before its constructor is called.
         state: The kind of its state, for `build`; None where it is not declared.
+        keeps_times: Whether all that it sends is at the times of what it reads.
 
     Raises:
         GraphError: If an input is of another scope; then nothing is appended.
@@ -320,6 +322,8 @@ def single_output(
         scope._plan_scope.check_reads(output, name)
         moved.append((output, pact_of(pact, output, name)))
     core = PlannedOperator(scope, name)
+    assert core.node.arguments is not None
+    core.node.arguments["keeps_times"] = keeps_times
     for output, route in moved:
         core.new_input(output, route, frontier=notify)
     port, made, capability = core.new_output(schema)

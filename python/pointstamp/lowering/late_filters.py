@@ -4,7 +4,9 @@ A join of the rows that a filter keeps arranges these rows. Where another join a
 collection by the same key, that arrangement is there anyway, and the second one is saved: the join reads the
 first, with the columns that the filter reads, and the filter follows the join. A filter that is likely to
 keep few rows stays where it is, because its arrangement is small: where a column equals a constant, and where
-it is between two constants, unless the arrangement of all rows has the columns that the filter reads.
+it is between two constants, unless the arrangement of all rows has the columns that the filter reads. So does
+a filter that may have no result for a row, such as a sum that is too large: errors name the row, and do not
+depend on other queries.
 """
 
 from __future__ import annotations
@@ -174,6 +176,32 @@ def _added(at: Any, filtered: dict[Node, Any]) -> set[int]:
     return {column for rows in filtered.values() if rows.whole.at == at for column in _needed(rows)}
 
 
+_COMPARED = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_CONNECTED = (operator.and_, operator.or_, operator.invert)
+_OF_TEXT = {"is_in", "like", "ilike", "starts_with", "ends_with", "contains"}
+
+
+def _may_fail(condition: Any) -> bool:
+    """Whether a condition may have no result for a row: it does more than compare columns with constants."""
+    for make, arguments in _parts(condition):
+        is_null = isinstance(make, operator.methodcaller)
+        if make is _core.column_expr or is_null or make in _COMPARED or make in _CONNECTED:
+            continue
+        if make is _core.call_expr and arguments[0] in _OF_TEXT:
+            continue
+        if any(isinstance(part, _core.Expr) and _columns_of(part) for part in _flat(arguments)):
+            return True
+    return False
+
+
+def _flat(arguments: Any) -> Iterator[Any]:
+    for argument in arguments:
+        if isinstance(argument, (list, tuple)):
+            yield from _flat(argument)
+        else:
+            yield argument
+
+
 _BELOW = (operator.lt, operator.le)
 _ABOVE = (operator.gt, operator.ge)
 
@@ -187,7 +215,9 @@ class _Kept(Enum):
 
 
 def _kept(filters: Sequence[Node]) -> _Kept:
-    """The share of rows that filters are likely to keep."""
+    """The share of rows that filters are likely to keep; one value where they are to stay."""
+    if any(_may_fail(filter_["condition"]) for filter_ in filters):
+        return _Kept.VALUE
     bounds: set[tuple[str, bool]] = set()
     found = _Kept.MANY
     unseen = [filter_["condition"] for filter_ in filters]

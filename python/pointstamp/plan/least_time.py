@@ -16,7 +16,7 @@ from pointstamp.plan.node import Form
 
 if TYPE_CHECKING:
     from pointstamp._validation import Line
-    from pointstamp.plan.node import Kind, Output
+    from pointstamp.plan.node import Kind, Node, Output
 
 __all__ = ["IN_COLUMNS", "IN_RECORDS", "NeverMet", "Times", "never_meet", "times_of"]
 
@@ -93,11 +93,16 @@ def times_of(output: Output) -> Times | None:
             Form.TIMED,
         }:
             found.add(Times.OWN)
-        elif kind in _keep_times() and seen < _FAR:
+        elif (kind in _keep_times() or _keeps_times(here.node)) and seen < _FAR:
             open_outputs += [read.output for read in here.node.inputs]
         else:
             return None
     return found.pop() if len(found) == 1 else None
+
+
+def _keeps_times(node: Node) -> bool:
+    """Whether an operator in Python sends all at the times of what it reads."""
+    return node.kind is shape.OPERATOR and bool(node.arguments and node.arguments.get("keeps_times"))
 
 
 class NeverMet(NamedTuple):

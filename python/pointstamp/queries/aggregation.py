@@ -277,7 +277,8 @@ def _part(node: exp.Expr, relation: Relation, values: dict[str, Expr], scalars: 
         part.result = add(counted.distinct_count() if distinct else counted.count())
         return part
     if isinstance(node, exp.CountIf):
-        part.result = add(value(case((scalars.of(of), 1), default=0)).sum())  # null of no row
+        holds = scalars.of(of)
+        part.result = add(value(case((holds, 1), (~holds, 0))).sum())  # null of no row, and of nulls alone
         return part
     kind = _KINDS.get(type(node).__name__)
     if kind is None:

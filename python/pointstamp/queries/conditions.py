@@ -39,7 +39,8 @@ def implied(condition: exp.Expr) -> list[exp.Expr]:
     """The conditions on one table each that hold wherever an OR of several tables does.
 
     Where each alternative has parts on a table, one of these parts is true: ``(a.k = 1 and b.k = 2) or
-    (a.k = 3 and b.n > c.n)`` implies ``a.k = 1 or a.k = 3``.
+    (a.k = 3 and b.n > c.n)`` implies ``a.k = 1 or a.k = 3``. Parts that may have no result, such as a sum
+    that is too large, are left out: the row may be in no pair.
     """
     from sqlglot import exp
 
@@ -51,11 +52,19 @@ def implied(condition: exp.Expr) -> list[exp.Expr]:
         parts: dict[str, list[exp.Expr]] = {}
         for part in conjuncts(alternative):
             read = tables_of(part)
-            if len(read) == 1:
+            if len(read) == 1 and not _may_fail(part):
                 parts.setdefault(read.pop(), []).append(part)
         by_table.append(parts)
     tables = [table for table in by_table[0] if all(table in parts for parts in by_table)]
     return [_any_of([parts[table] for parts in by_table], condition) for table in tables]
+
+
+def _may_fail(condition: exp.Expr) -> bool:
+    """Whether a condition may have no result for a row: it does more than compare columns with constants."""
+    from sqlglot import exp
+
+    compared = (exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Column, exp.Identifier)
+    return any(tables_of(part) and not isinstance(part, compared) for part in condition.walk())
 
 
 def is_of_few(condition: exp.Expr) -> bool:

@@ -24,7 +24,7 @@ from pointstamp.queries.conditions import (
 from pointstamp.queries.decorrelation import Subqueries
 from pointstamp.queries.join_order import Unit, equalities, filtered, together
 from pointstamp.queries.parsing import DIALECT, check_parts, key_of, parsed, refuse
-from pointstamp.queries.partial_groups import part_of
+from pointstamp.queries.partial_groups import dividing, part_of
 from pointstamp.queries.places import placed
 from pointstamp.queries.recursion import groups_of, reads, recursive
 from pointstamp.queries.relations import Relation, Table, alike, fresh, numbered
@@ -374,6 +374,8 @@ class Block:
         Conditions that come first of all are of one table each, and stay in their list. Of the columns, those
         that later parts of the query read are kept.
         """
+        from sqlglot import exp
+
         first, joins = sources[0], cast("list[exp.Join]", sources[1:])
         missing = self._nullable(first, joins)
         late = [one for one in conditions if missing and (tables_of(one) & missing or not tables_of(one))]
@@ -385,6 +387,8 @@ class Block:
             return kept | self._columns_of(conditions)
 
         pending = [self._reduced(self._unit(first), first_of_all, early, scalars)]
+        if any(self._node.find_all(exp.Min, exp.Max, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr)):
+            kept |= dividing(pending[0].relation, kept)
         # JOIN binds stronger than a comma. `begin` is the first table behind the last comma; `lateral` is
         # whether an ON of a join behind it reads other tables.
         begin, lateral = 0, False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pointstamp._core import Aggregate, Expr
     from pointstamp.queries.relations import Relation
 
-__all__ = ["PARTS", "add_up", "combined", "part_of", "worth_parts"]
+__all__ = ["PARTS", "add_up", "combined", "dividing", "part_of", "worth_parts"]
 
 PARTS = 256
 """The number of parts that a group has at most."""
@@ -57,6 +57,16 @@ def part_of(relation: Relation, results: int = 1) -> Expr | None:
     for number in numbers[:_READ]:
         made = made * 7 + coalesce(number % PARTS, 0)
     return made % parts if numbers else None
+
+
+def dividing(relation: Relation, kept: set[str]) -> set[str]:
+    """The column that is kept so that rows can be divided: none where one of the kept columns does that."""
+    numbers = [field.name for field in relation.rows.schema if _is_number(field.type)]
+    return set() if kept.intersection(numbers) else set(numbers[:1])
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(kind) or pa.types.is_signed_integer(kind))
 
 
 def worth_parts(relation: Relation, keys: Sequence[Expr]) -> bool:
