@@ -147,7 +147,7 @@ def test_records_at_the_least_time_and_records_with_times_never_meet(
     whole: Callable[[ps.Scope], Any],
 ) -> None:
     def build(scope: ps.Scope) -> Any:
-        timed = scope.to_stream([("a", 2)]).delay(lambda _, time: time + 1)
+        timed = scope.to_stream([("a", 2)]).delay(lambda record, _: record[1])
         return whole(scope).join(timed).probe(), whole(scope).join(timed.distinct()).probe()
 
     found = warned(build)

@@ -350,6 +350,29 @@ def test_a_backlog_that_main_sends_is_in_checkpoints_in_part(
     assert runs[1] < RECORDS, "the checkpoint has nothing"
 
 
+def test_a_checkpoint_before_all_dataflows_are_built_has_no_records_of_an_input_that_continues(
+    tmp_path: Path,
+) -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("first") as scope:
+            numbers, stream = scope.new_input(resume="continue")
+            stream.probe()
+        numbers.send(1)
+        made = worker.checkpoint()
+        worker.step_while(lambda: not made.done)
+        with worker.dataflow("second") as scope:
+            scope.to_stream([1]).probe()
+        numbers.send(2)
+        made = worker.checkpoint()
+        worker.step_while(lambda: not made.done)
+        raise Enough
+
+    config = settings(tmp_path)
+    run_until_stopped(main, config)
+    with pytest.raises(ps.CheckpointError, match=r"the input 'input' sends now are not in it: build all"):
+        ps.execute(main, config=config)
+
+
 @pytest.mark.parametrize("again", [True, False])
 def test_a_dataflow_that_is_built_late_goes_on(tmp_path: Path, again: bool) -> None:
     """Sources wait until the dataflow that was built after the first checkpoint is built again.

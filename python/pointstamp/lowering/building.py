@@ -37,6 +37,7 @@ class Building:
         prefix: The titles of the calls that append nodes now, which their names begin with.
         noted: The lowered steps, in order, for `steps`.
         checkpoints: The folder of the checkpoints; None where none are made.
+        continuing: The names of inputs that send only new records in a run that resumes.
         continues: Whether it is a session's: worker 0 sends all records, and no earlier ones again.
         lowered: Whether operators were made of the whole plan.
         title: The name of the node whose operators are being made, unless the program names it.
@@ -53,6 +54,7 @@ class Building:
         "checkpoints",
         "compared",
         "continues",
+        "continuing",
         "lowered",
         "noted",
         "plan",
@@ -67,6 +69,7 @@ class Building:
         self.root = root
         self.checkpoints: Path | None = None
         self.continues = False
+        self.continuing: list[str] = []
         self.scopes: dict[PlanScope, _core.Scope] = {}
         self.noted: list[Noted] = []
         # What operators add to the facts that workers compare.

@@ -152,6 +152,8 @@ class BuildingScope:
         with self._building.making("input", name):
             sends = _core.Resume.FOLLOW if self._building.continues else _RESUMES[resume]
             made = self._engine.input_from(handle, kind, sends)
+        if sends is not _core.Resume.REPEAT:
+            self._building.continuing.append(name or "input")
         return self._building.reserve(self._append(shape.INPUT, [], output, name=name), made).output
 
     def _feedback(

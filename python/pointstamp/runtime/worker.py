@@ -50,7 +50,7 @@ class Worker:
         [(0, 2), (1, 2)]
     """
 
-    __slots__ = ("_checkpoints", "_collector", "_engine", "_logs", "index", "peers")
+    __slots__ = ("_checkpoints", "_collector", "_continuing", "_engine", "_logs", "index", "peers")
 
     index: int
     peers: int
@@ -60,6 +60,8 @@ class Worker:
         self._checkpoints = checkpoints
         self._collector = collector
         self._logs: Logs | None = None
+        # The inputs of all dataflows that send new records when the run resumes, and not earlier ones again.
+        self._continuing: list[str] = []
         self.index = core.index
         self.peers = core.peers
 
@@ -88,7 +90,7 @@ class Worker:
         """
         if dims < 0:
             raise GraphError(f"a dataflow's times cannot have {dims} coordinates: dims is 0 or more")
-        return _Building(self._engine, name, dims, self._checkpoints)
+        return _Building(self._engine, name, dims, self._checkpoints, self._continuing)
 
     def step(self) -> bool:
         """Runs every operator that has something to do once.
@@ -343,7 +345,9 @@ class Worker:
                 result.
 
         Raises:
-            CheckpointError: If no checkpoints are made: see `Config`.
+            CheckpointError: If no checkpoints are made: see `Config`. If `main` has yet to build a dataflow
+                of the checkpoint from which the run resumes, and an input sends records that this does not
+                have.
 
         Examples:
             >>> import tempfile
@@ -370,6 +374,12 @@ class Worker:
         covered = None
         if not stop and recording.resumed is not None and self._engine.unrestored():
             covered = recording.resumed[0]
+            if self._continuing:
+                raise CheckpointError(
+                    f"the run resumes from checkpoint {covered}, which has dataflows that main has yet to "
+                    f"build, and records that the input '{self._continuing[0]}' sends now are not in it: "
+                    "build all dataflows first, and ask for a checkpoint then"
+                )
         return CheckpointHandle(recording, stop=stop, covered=covered)
 
     def barrier(self) -> None:
@@ -431,11 +441,14 @@ class Worker:
 class _Building:
     """The block in which a dataflow is built."""
 
-    __slots__ = ("_checkpoints", "_dims", "_ended", "_name", "_scope", "_worker")
+    __slots__ = ("_checkpoints", "_continuing", "_dims", "_ended", "_name", "_scope", "_worker")
 
-    def __init__(self, worker: _core.Worker, name: str, dims: int, checkpoints: Path | None) -> None:
+    def __init__(
+        self, worker: _core.Worker, name: str, dims: int, checkpoints: Path | None, continuing: list[str]
+    ) -> None:
         self._worker = worker
         self._checkpoints = checkpoints
+        self._continuing = continuing
         self._name = name
         self._dims = dims
         self._scope: Scope | None = None
@@ -451,6 +464,7 @@ class _Building:
             raise GraphError("this dataflow was built already: call worker.dataflow() again for another")
         self._scope = Scope(self._worker.begin_dataflow(self._name, self._dims), None)
         self._scope._building.checkpoints = self._checkpoints
+        self._scope._building.continuing = self._continuing
         return self._scope
 
     def __exit__(
