@@ -361,8 +361,9 @@ def test_a_checkpoint_before_all_dataflows_are_built_has_no_records_of_an_input_
         made = worker.checkpoint()
         worker.step_while(lambda: not made.done)
         with worker.dataflow("second") as scope:
-            scope.new_input()[1].probe()
-        numbers.send(2)
+            more, others = scope.new_input()
+            others.probe()
+        more.send(2)
         made = worker.checkpoint()
         worker.step_while(lambda: not made.done)
         raise Enough
