@@ -1,13 +1,13 @@
 //! Progress of all workers of a process, combined before it is sent to the others.
 //!
-//! The progress of a worker goes into the channel's pot before its local peers receive it, and the pots are sent as
-//! one frame for each channel and other process. Only whole messages are added up, and pots are emptied in one order:
+//! The progress of a worker goes into the channel's accumulator before its local peers receive it, and the accumulators are sent as
+//! one frame for each channel and other process. Only whole messages are added up, and accumulators are emptied in one order:
 //! the frames that another process has received are always the sum of a prefix of each worker's messages. That is the
-//! only property that the safety of the progress protocol requires of a link. Changes that cancel within a pot are
+//! only property that the safety of the progress protocol requires of a link. Changes that cancel within an accumulator are
 //! never sent.
 //!
 //! When to send. Sending with every message would make as many frames as workers; waiting would cost latency. So the
-//! pots wait for the workers that are likely to send progress about the same round: all that were awake when the
+//! accumulators wait for the workers that are likely to send progress about the same round: all that were awake when the
 //! first message went in. They are sent when each of these has sent something, or parks, or has made two steps (in
 //! one it receives the news, and `main` acts on them before the next), or when they are `LINGER` old. A worker that
 //! sent nothing in that time is not waited for again before it has begun another step. While something waits, no
@@ -43,7 +43,7 @@ const TICK: Duration = Duration::from_millis(1);
 
 /// The messages of the workers of one process that are not sent yet.
 pub(crate) struct Combiner {
-    /// Whether a pot holds something.
+    /// Whether an accumulator holds something.
     dirty: AtomicBool,
     activity: Arc<Activity>,
     /// Workers that were waited for without result, and have begun no step since.
@@ -88,21 +88,21 @@ impl Route {
 }
 
 struct Pending {
-    pots: Vec<Arc<dyn Flush>>,
+    accumulators: Vec<Arc<dyn Flush>>,
     /// The number of ends of a step for which each worker is waited for.
     waiting: Vec<u8>,
     since: Instant,
 }
 
 /// The messages that wait in one channel.
-pub(crate) struct Pot<T> {
+pub(crate) struct Accumulator<T> {
     id: ChannelId,
     sum: Mutex<Option<T>>,
 }
 
-impl<T> Pot<T> {
+impl<T> Accumulator<T> {
     pub(crate) fn new(id: ChannelId) -> Arc<Self> {
-        Arc::new(Pot {
+        Arc::new(Accumulator {
             id,
             sum: Mutex::new(None),
         })
@@ -113,7 +113,7 @@ pub(crate) trait Flush: Send + Sync {
     fn flush(&self, combiner: &Combiner);
 }
 
-impl<T: Combine> Flush for Pot<T> {
+impl<T: Combine> Flush for Accumulator<T> {
     fn flush(&self, combiner: &Combiner) {
         let sum = lock(&self.sum).take();
         let Some(mut sum) = sum else { return };
@@ -138,7 +138,7 @@ impl Combiner {
             activity,
             absent: (0..workers).map(|_| CachePadded::default()).collect(),
             pending: Mutex::new(Pending {
-                pots: Vec::new(),
+                accumulators: Vec::new(),
                 waiting: vec![0; workers],
                 since: Instant::now(),
             }),
@@ -156,9 +156,9 @@ impl Combiner {
     }
 
     /// Adds a message of a worker that is in a step.
-    fn push<T: Combine>(&self, worker: usize, pot: &Arc<Pot<T>>, message: &T) {
+    fn push<T: Combine>(&self, worker: usize, accumulator: &Arc<Accumulator<T>>, message: &T) {
         let mut pending = lock(&self.pending);
-        let mut sum = lock(&pot.sum);
+        let mut sum = lock(&accumulator.sum);
         pending.waiting[worker] = 1;
         if let Some(sum) = &mut *sum {
             sum.add(message);
@@ -166,8 +166,10 @@ impl Combiner {
         }
         *sum = Some(message.clone());
         drop(sum);
-        pending.pots.push(Arc::clone(pot) as Arc<dyn Flush>);
-        if pending.pots.len() > 1 {
+        pending
+            .accumulators
+            .push(Arc::clone(accumulator) as Arc<dyn Flush>);
+        if pending.accumulators.len() > 1 {
             return;
         }
         pending.since = Instant::now();
@@ -188,8 +190,8 @@ impl Combiner {
     /// Sends a message of a worker without combining it, behind all that waits.
     fn push_at_once<T: Combine>(&self, worker: usize, id: ChannelId, message: &T) {
         let _in_order = lock(&self.wire);
-        for pot in self.take() {
-            self.send(&*pot);
+        for accumulator in self.take() {
+            self.send(&*accumulator);
         }
         self.send_message(worker, id, message, true);
     }
@@ -249,7 +251,7 @@ impl Combiner {
     /// A worker need be waited for less. Sends, unless there is a worker to wait for: then until when.
     fn speaks(&self, worker: usize, less: u8) -> Option<Instant> {
         let mut pending = lock(&self.pending);
-        if pending.pots.is_empty() {
+        if pending.accumulators.is_empty() {
             return None;
         }
         pending.waiting[worker] = pending.waiting[worker].saturating_sub(less);
@@ -265,8 +267,8 @@ impl Combiner {
     /// Sends all that waits.
     pub(crate) fn flush(&self) {
         let _in_order = lock(&self.wire);
-        for pot in self.take() {
-            self.send(&*pot);
+        for accumulator in self.take() {
+            self.send(&*accumulator);
         }
     }
 
@@ -279,11 +281,11 @@ impl Combiner {
                 absent.store(true, Ordering::SeqCst);
             }
         }
-        std::mem::take(&mut pending.pots)
+        std::mem::take(&mut pending.accumulators)
     }
 
-    pub(crate) fn send(&self, pot: &dyn Flush) {
-        pot.flush(self);
+    pub(crate) fn send(&self, accumulator: &dyn Flush) {
+        accumulator.flush(self);
     }
 }
 
@@ -431,15 +433,15 @@ fn tick(combiner: &Weak<Combiner>, state: &ClockState, parker: &Parker) {
 
 /// Sends messages to every other worker: to workers of this process as they are, to other processes combined.
 pub struct Combined<T> {
-    pub(crate) pot: Option<(Arc<Combiner>, Arc<Pot<T>>, usize)>,
+    pub(crate) accumulator: Option<(Arc<Combiner>, Arc<Accumulator<T>>, usize)>,
     pub(crate) local: Vec<Sender<T>>,
 }
 
 impl<T: Combine> Combined<T> {
     /// Sends a message.
     pub fn push(&self, message: T) {
-        if let Some((combiner, pot, worker)) = &self.pot {
-            combiner.push(*worker, pot, &message);
+        if let Some((combiner, accumulator, worker)) = &self.accumulator {
+            combiner.push(*worker, accumulator, &message);
         }
         self.push_to_local(message);
     }
@@ -455,15 +457,15 @@ impl<T: Combine> Combined<T> {
 
     /// Sends a message by itself, behind all that is combined already.
     pub fn push_at_once(&self, message: T) {
-        if let Some((combiner, pot, worker)) = &self.pot {
-            combiner.push_at_once(*worker, pot.id, &message);
+        if let Some((combiner, accumulator, worker)) = &self.accumulator {
+            combiner.push_at_once(*worker, accumulator.id, &message);
         }
         self.push_to_local(message);
     }
 
     /// Whether some of the messages that arrive come from other processes.
     pub fn is_remote(&self) -> bool {
-        self.pot.is_some()
+        self.accumulator.is_some()
     }
 }
 

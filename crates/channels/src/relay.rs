@@ -92,7 +92,7 @@ impl Place {
 
 /// The messages of one channel that wait in a relay.
 #[derive(Clone, Debug)]
-pub struct RelayPot<T> {
+pub struct RelayAccumulator<T> {
     /// Whether there are other relays.
     relays: bool,
     /// The sum of the group, for the other relays.
@@ -103,10 +103,10 @@ pub struct RelayPot<T> {
     own: Vec<Option<Sum<T>>>,
 }
 
-impl<T: Combine> RelayPot<T> {
-    /// An empty pot of a relay for so many members, among other relays or not.
+impl<T: Combine> RelayAccumulator<T> {
+    /// An empty accumulator of a relay for so many members, among other relays or not.
     pub fn new(members: usize, relays: bool) -> Self {
-        RelayPot {
+        RelayAccumulator {
             relays,
             group: None,
             all: None,
@@ -251,7 +251,7 @@ pub(crate) trait Relay: Send {
 
 pub(crate) struct Relaying<T> {
     place: Place,
-    pots: BTreeMap<ChannelId, RelayPot<T>>,
+    accumulators: BTreeMap<ChannelId, RelayAccumulator<T>>,
     /// Whether there are other relays.
     has_relays: bool,
     /// The processes of the group, for which sums for the other relays wait.
@@ -266,7 +266,7 @@ impl<T: Combine + Send> Relaying<T> {
         let group = 1 + place.members().len();
         let relays = place.relays().count();
         Relaying {
-            pots: BTreeMap::new(),
+            accumulators: BTreeMap::new(),
             has_relays: relays > 0,
             to_relays: Stage::new(group),
             to_members: Stage::new(group + relays),
@@ -278,8 +278,8 @@ impl<T: Combine + Send> Relaying<T> {
     fn send_to_relays(&mut self, uplink: &Uplink, late: bool, at_once: bool) {
         self.to_relays.ends(late);
         let group = 1 + self.place.members().len();
-        for (&id, pot) in &mut self.pots {
-            if let Some(mut sum) = pot.take_group() {
+        for (&id, accumulator) in &mut self.accumulators {
+            if let Some(mut sum) = accumulator.take_group() {
                 let others = self.place.processes - group;
                 if sum.message.is_nothing() {
                     uplink.take_away(others, sum.count);
@@ -289,14 +289,15 @@ impl<T: Combine + Send> Relaying<T> {
                 }
             }
         }
-        self.pots.retain(|_, pot| !pot.is_empty());
+        self.accumulators
+            .retain(|_, accumulator| !accumulator.is_empty());
     }
 
     fn send_to_members(&mut self, uplink: &Uplink, late: bool, at_once: bool) {
         self.to_members.ends(late);
         let members = self.place.members();
-        for (&id, pot) in &mut self.pots {
-            let Some(mut sums) = pot.take_all() else {
+        for (&id, accumulator) in &mut self.accumulators {
+            let Some(mut sums) = accumulator.take_all() else {
                 continue;
             };
             let own = std::mem::take(&mut sums.own);
@@ -322,7 +323,8 @@ impl<T: Combine + Send> Relaying<T> {
                 frame.send(uplink, silent.into_iter().map(|(member, _)| member));
             }
         }
-        self.pots.retain(|_, pot| !pot.is_empty());
+        self.accumulators
+            .retain(|_, accumulator| !accumulator.is_empty());
     }
 
     /// Sends at once where that is asked for, and otherwise where no sender is waited for.
@@ -355,11 +357,12 @@ impl<T: Combine + Send> Relay for Relaying<T> {
         }
         let message = T::decode(body)?;
         let sum = Sum { count, message };
-        let pot = self.pots.entry(id);
-        let pot = pot.or_insert_with(|| RelayPot::new(members.len(), self.has_relays));
+        let accumulator = self.accumulators.entry(id);
+        let accumulator =
+            accumulator.or_insert_with(|| RelayAccumulator::new(members.len(), self.has_relays));
         if of_group {
             let slot = from - self.place.process;
-            pot.add_of_group(slot.checked_sub(1), &sum);
+            accumulator.add_of_group(slot.checked_sub(1), &sum);
             if self.has_relays {
                 self.to_relays.hear(slot);
             }
@@ -367,7 +370,7 @@ impl<T: Combine + Send> Relay for Relaying<T> {
                 self.to_members.hear(slot);
             }
         } else {
-            pot.add_of_relay(&sum);
+            accumulator.add_of_relay(&sum);
             let number = from / self.place.size;
             let before = usize::from(number > self.place.process / self.place.size);
             self.to_members.hear(group + number - before);

@@ -69,8 +69,8 @@ impl Arrival {
 pub(crate) struct Entry {
     /// From the first worker that opens it on.
     pub(crate) inlet: Option<Arc<dyn Inlet>>,
-    /// The pot in which messages are combined before they leave, where the channel has one.
-    pub(crate) pot: Option<Arc<dyn Any + Send + Sync>>,
+    /// The accumulator in which messages are combined before they leave, where the channel has one.
+    pub(crate) accumulator: Option<Arc<dyn Any + Send + Sync>>,
     /// Workers that have opened it.
     pub(crate) opened: Vec<bool>,
     /// Frames that came before.

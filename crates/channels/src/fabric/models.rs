@@ -400,7 +400,7 @@ fn pots_that_are_sent_without_the_wire_are_caught() {
             combiner
                 .take()
                 .into_iter()
-                .for_each(|pot| combiner.send(&*pot));
+                .for_each(|accumulator| combiner.send(&*accumulator));
         });
     });
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Fabric;
 use crate::combine::Combine;
-use crate::combiner::{Combined, Pot};
+use crate::combiner::{Accumulator, Combined};
 use crate::encode::Encode;
 use crate::queue::Queue;
 use crate::routes::{Entry, Queues};
@@ -81,20 +81,20 @@ impl Fabric {
         worker: usize,
         id: ChannelId,
     ) -> Result<(Combined<T>, Receiver<T>), ChannelError> {
-        let mut pot = None;
+        let mut accumulator = None;
         let queues = self.queues::<T>(worker, id, |entry| {
             if let Some(combiner) = &self.combiner {
                 let shared = entry
-                    .pot
-                    .get_or_insert_with(|| Pot::<T>::new(id) as Arc<dyn Any + Send + Sync>);
-                if let Ok(shared) = Arc::clone(shared).downcast::<Pot<T>>() {
-                    pot = Some((Arc::clone(combiner), shared, worker - self.first));
+                    .accumulator
+                    .get_or_insert_with(|| Accumulator::<T>::new(id) as Arc<dyn Any + Send + Sync>);
+                if let Ok(shared) = Arc::clone(shared).downcast::<Accumulator<T>>() {
+                    accumulator = Some((Arc::clone(combiner), shared, worker - self.first));
                 }
             }
         })?;
         let local = self.to_local_peers(&queues, worker);
         let receiver = Receiver::new(Arc::clone(&queues[worker - self.first]));
-        Ok((Combined { pot, local }, receiver))
+        Ok((Combined { accumulator, local }, receiver))
     }
 
     /// The queues of a channel in this process. `with` sees the channel's entry while no other thread does.

@@ -1,8 +1,8 @@
 //! The combiner between processes, run for real.
 //!
 //! Owns [`frame`]: the frames that the other processes get of the batches of one process's workers. All code of
-//! `pointstamp_channels` in between is run: the pot and its sums, the cancellation, the frame and its encoding, and
-//! the queues of the workers of the same process. The caller decides when a pot is emptied, and tries every moment;
+//! `pointstamp_channels` in between is run: the accumulator and its sums, the cancellation, the frame and its encoding, and
+//! the queues of the workers of the same process. The caller decides when an accumulator is emptied, and tries every moment;
 //! the combiner's own reasons are among them.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const ID: ChannelId = ChannelId {
     channel: 0,
 };
 
-/// The frame that arrives at the other processes when a pot is emptied into which the workers of a process
+/// The frame that arrives at the other processes when an accumulator is emptied into which the workers of a process
 /// put these batches, each by its worker; none if they cancel.
 ///
 /// # Panics
@@ -62,7 +62,7 @@ pub(super) fn frame(
     fabric.close();
     let mut frames = std::mem::take(&mut *wire.0.lock());
     let frame = frames.pop();
-    assert!(frames.is_empty(), "one pot makes one frame");
+    assert!(frames.is_empty(), "one accumulator makes one frame");
     frame.map(|body| Changes::decode(body).expect("what was encoded").0)
 }
 

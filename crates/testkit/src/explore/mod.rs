@@ -14,7 +14,7 @@
 //!   every frontier is exact, and a worker takes the state that it had when the drain was found to be over.
 //!
 //! The code is [`Protocol`](pointstamp_progress::Protocol) and its tracker on the engine's points, and between processes the combiner of
-//! `pointstamp_channels` with its encoding and the pots of its relays, and the leader and members of [`drain`](pointstamp_progress::drain); only operators and the queues are the explorer's. States that differ in the
+//! `pointstamp_channels` with its encoding and the accumulators of its relays, and the leader and members of [`drain`](pointstamp_progress::drain); only operators and the queues are the explorer's. States that differ in the
 //! names of workers alone are one state.
 
 mod combine;

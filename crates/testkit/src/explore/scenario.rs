@@ -223,7 +223,7 @@ pub(super) struct Model {
 
 type Batch = ProgressBatch<Point>;
 
-/// The combiner's frames for the batches that were put into a pot.
+/// The combiner's frames for the batches that were put into an accumulator.
 type Frames = HashMap<Vec<(usize, Batch)>, Option<Batch>>;
 
 /// Returns every renaming of the workers that keeps the workers of a process together.
@@ -264,7 +264,7 @@ impl Model {
         &self.renamings
     }
 
-    /// The combiner's frame for batches that the workers of a process put into one pot; computed once for
+    /// The combiner's frame for batches that the workers of a process put into one accumulator; computed once for
     /// each.
     pub(super) fn frame(&self, said: &[(usize, Batch)]) -> Option<Batch> {
         let mut frames = self.frames.borrow_mut();

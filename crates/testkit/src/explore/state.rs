@@ -8,7 +8,7 @@ mod attempts;
 mod check;
 mod cut;
 mod key;
-mod relay_pots;
+mod relay_accumulators;
 mod relays;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +18,7 @@ use pointstamp_progress::{Location, Port, ProgressBatch, Protocol, Source, Targe
 
 use super::scenario::{Flaw, Model};
 use attempts::Cut;
-use relay_pots::Relays;
+use relay_accumulators::Relays;
 
 /// A place: the scope, 0 for the outer one, and the port in it.
 type At = (usize, Location);
@@ -51,8 +51,8 @@ pub(super) struct State {
     /// Batches by scope, sender and receiver; the sender is a worker, or a process with a number beyond the
     /// workers. Each has a number of messages.
     links: BTreeMap<(usize, usize, usize), VecDeque<(u32, Batch)>>,
-    /// By process and scope: the batches since the pot was emptied, each with the worker of the process.
-    pots: BTreeMap<(usize, usize), Vec<(usize, Batch)>>,
+    /// By process and scope: the batches since the accumulator was emptied, each with the worker of the process.
+    accumulators: BTreeMap<(usize, usize), Vec<(usize, Batch)>>,
     relays: Relays,
     moves: Option<u8>,
     sends: u8,
@@ -91,7 +91,7 @@ impl State {
         let mut state = Self {
             workers: (0..model.peers()).map(|_| worker()).collect(),
             links: BTreeMap::new(),
-            pots: BTreeMap::new(),
+            accumulators: BTreeMap::new(),
             relays: Relays::default(),
             moves: model.scenario.moves,
             sends: model.scenario.sends,
@@ -201,7 +201,7 @@ impl State {
                 next,
             ));
         }
-        for &(process, scope) in self.pots.keys() {
+        for &(process, scope) in self.accumulators.keys() {
             let mut next = self.clone();
             next.empty_pot(model, process, scope);
             steps.push((format!("{SAYS}: process {process} of scope {scope}"), next));
@@ -211,9 +211,9 @@ impl State {
         steps
     }
 
-    /// Sends the combined messages of a pot. They count for the first worker of the process.
+    /// Sends the combined messages of an accumulator. They count for the first worker of the process.
     fn empty_pot(&mut self, model: &Model, process: usize, scope: usize) {
-        let said = self.pots.remove(&(process, scope));
+        let said = self.accumulators.remove(&(process, scope));
         if let Some(batch) = said.and_then(|said| model.frame(&said)) {
             self.send_frame(
                 model,
@@ -486,7 +486,7 @@ impl State {
                 next.empty_pots(model, process);
                 next.send_frame(model, process, scope, &part, worker, true);
             } else if model.scenario.processes > 1 {
-                let said = next.pots.entry((process, scope)).or_default();
+                let said = next.accumulators.entry((process, scope)).or_default();
                 said.push((worker % model.scenario.workers, part));
             }
         }

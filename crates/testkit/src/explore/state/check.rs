@@ -30,7 +30,7 @@ impl State {
     /// Whether nothing is on its way, and no worker says anything before an operator does something.
     pub(in crate::explore) fn is_quiet(&self, next: &[Step]) -> bool {
         self.links.is_empty()
-            && self.pots.is_empty()
+            && self.accumulators.is_empty()
             && self.relays.is_empty()
             && !next.iter().any(|(step, _)| step.starts_with(SAYS))
     }

@@ -167,7 +167,7 @@ impl State {
                 return Some(format!("worker {index} holds progress back"));
             }
         }
-        if !self.links.is_empty() || !self.pots.is_empty() || !self.relays.is_empty() {
+        if !self.links.is_empty() || !self.accumulators.is_empty() || !self.relays.is_empty() {
             return Some("progress is under way".to_owned());
         }
         let exact = self.check_exact(model);

@@ -64,7 +64,7 @@ impl State {
             }
             for new in 0..model.scenario.processes {
                 // Of the batches only the sum counts.
-                let said = self.pots.get(&(process(new), scope));
+                let said = self.accumulators.get(&(process(new), scope));
                 key.push(u64::from(said.is_some()));
                 let said = said
                     .into_iter()
@@ -107,10 +107,10 @@ impl State {
             }
             key.push(u64::MAX);
         }
-        let Some(pot) = self.relays.pots.get(&(relay, scope)) else {
+        let Some(accumulator) = self.relays.accumulators.get(&(relay, scope)) else {
             return;
         };
-        let parts: Vec<_> = pot.parts().collect();
+        let parts: Vec<_> = accumulator.parts().collect();
         let (shared, own) = parts.split_at(2);
         for sum in shared {
             write(key, *sum);

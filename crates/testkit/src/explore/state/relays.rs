@@ -1,9 +1,9 @@
 //! Relays between groups of processes in an exploration.
 //!
-//! The pots are those of `pointstamp_channels::relay`. A frame reaches a relay at any time, and a relay sends what waits in it at any
+//! The accumulators are those of `pointstamp_channels::relay`. A frame reaches a relay at any time, and a relay sends what waits in it at any
 //! time: whatever it waits for is among that.
 
-use pointstamp_channels::relay::RelayPot;
+use pointstamp_channels::relay::RelayAccumulator;
 use pointstamp_channels::{Combine, Sum};
 
 use super::{Batch, SAYS, State, Step};
@@ -42,8 +42,8 @@ impl State {
                 next,
             ));
         }
-        for (&(relay, scope), pot) in &self.relays.pots {
-            let [group, all] = waiting(pot);
+        for (&(relay, scope), accumulator) in &self.relays.accumulators {
+            let [group, all] = waiting(accumulator);
             for (waits, whom) in [(group, "relays"), (all, "members")] {
                 if waits {
                     let mut next = self.clone();
@@ -101,20 +101,21 @@ impl State {
         if !of_group && members.is_empty() {
             return;
         }
-        let pot = self.relays.pots.entry((relay, scope));
+        let accumulator = self.relays.accumulators.entry((relay, scope));
         let relays = model.relays(relay).next().is_some();
-        let pot = pot.or_insert_with(|| RelayPot::new(members.len(), relays));
+        let accumulator =
+            accumulator.or_insert_with(|| RelayAccumulator::new(members.len(), relays));
         let mut processes = members.len();
         if of_group {
             let member = (from - relay).checked_sub(1);
             processes = model.scenario.processes - 1 - usize::from(member.is_some());
             let echoes = model.scenario.flaw == Flaw::RelayEchoes;
-            pot.add_of_group(member.filter(|_| !echoes), sum);
+            accumulator.add_of_group(member.filter(|_| !echoes), sum);
             if model.scenario.flaw == Flaw::RelayRepeats && member.is_some() {
-                pot.add_of_group(None, sum);
+                accumulator.add_of_group(None, sum);
             }
         } else {
-            pot.add_of_relay(sum);
+            accumulator.add_of_relay(sum);
         }
         self.forget_empty_pot(relay, scope);
         if model.scenario.flaw == Flaw::CountsHops {
@@ -126,10 +127,10 @@ impl State {
     }
 
     fn relay_to_relays(&mut self, model: &Model, relay: usize, scope: usize, at_once: bool) {
-        let Some(pot) = self.relays.pots.get_mut(&(relay, scope)) else {
+        let Some(accumulator) = self.relays.accumulators.get_mut(&(relay, scope)) else {
             return;
         };
-        let sum = pot.take_group();
+        let sum = accumulator.take_group();
         self.forget_empty_pot(relay, scope);
         let Some(mut sum) = sum else { return };
         let others: Vec<_> = model.relays(relay).collect();
@@ -147,10 +148,10 @@ impl State {
     }
 
     fn relay_to_members(&mut self, model: &Model, relay: usize, scope: usize) {
-        let Some(pot) = self.relays.pots.get_mut(&(relay, scope)) else {
+        let Some(accumulator) = self.relays.accumulators.get_mut(&(relay, scope)) else {
             return;
         };
-        let sums = pot.take_all();
+        let sums = accumulator.take_all();
         self.forget_empty_pot(relay, scope);
         let Some(sums) = sums else { return };
         for (member, own) in model.members(relay).zip(&sums.own) {
@@ -175,9 +176,12 @@ impl State {
     }
 
     fn forget_empty_pot(&mut self, relay: usize, scope: usize) {
-        let pots = &mut self.relays.pots;
-        if pots.get(&(relay, scope)).is_some_and(RelayPot::is_empty) {
-            pots.remove(&(relay, scope));
+        let accumulators = &mut self.relays.accumulators;
+        if accumulators
+            .get(&(relay, scope))
+            .is_some_and(RelayAccumulator::is_empty)
+        {
+            accumulators.remove(&(relay, scope));
         }
     }
 
@@ -216,7 +220,7 @@ fn parts(model: &Model, sum: &Sum<Changes>) -> Vec<Sum<Changes>> {
 }
 
 /// Whether something waits for other relays, and for members.
-fn waiting(pot: &RelayPot<Changes>) -> [bool; 2] {
-    let mut parts = pot.parts();
+fn waiting(accumulator: &RelayAccumulator<Changes>) -> [bool; 2] {
+    let mut parts = accumulator.parts();
     [parts.next(), parts.next()].map(|part| part.flatten().is_some())
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pointstamp_channels::Sum;
-use pointstamp_channels::relay::RelayPot;
+use pointstamp_channels::relay::RelayAccumulator;
 
 use crate::explore::combine::Changes;
 
@@ -16,11 +16,11 @@ pub(super) struct Relays {
     /// By scope, sender and receiver: the frames on their way to a relay.
     pub(super) frames: BTreeMap<(usize, usize, usize), VecDeque<Frame>>,
     /// By relay and scope.
-    pub(super) pots: BTreeMap<(usize, usize), RelayPot<Changes>>,
+    pub(super) accumulators: BTreeMap<(usize, usize), RelayAccumulator<Changes>>,
 }
 
 impl Relays {
     pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty() && self.pots.is_empty()
+        self.frames.is_empty() && self.accumulators.is_empty()
     }
 }
