@@ -610,3 +610,20 @@ def test_frontiers_move_while_a_source_has_more() -> None:
     )
     assert seen == 100_000
     assert max(after - before for before, after in pairwise(said)) <= 25_000
+
+
+def test_what_is_no_source_is_refused() -> None:
+    path: Any = "orders.jsonl"
+    with pytest.raises(
+        TypeError, match=r"read takes a source, such as .*JSONLinesSource.*not 'orders.jsonl'"
+    ):
+        ps.example(lambda scope: scope.read(path).probe())
+
+
+def test_a_stream_in_place_of_a_collection_is_refused_with_the_way_to_one() -> None:
+    def build(scope: ps.Scope) -> Any:
+        stream: Any = scope.to_stream([("a", 1)])
+        return scope.collection([("a", 2)]).join(stream).probe()
+
+    with pytest.raises(TypeError, match=r"join needs a collection, not .*: call to_collection\(\) on it"):
+        ps.example(build)

@@ -1445,7 +1445,8 @@ def _without_value(
 def check_scope(operator: str, scope: Scope, other: Any, kinds: Any) -> None:
     """Refuses arguments that are no collections, or collections of another scope."""
     if not isinstance(other, kinds):
-        raise TypeError(f"{operator} needs a collection, not {other!r}")
+        cure = ": call to_collection() on it" if hasattr(other, "to_collection") else ""
+        raise TypeError(f"{operator} needs a collection, not {other!r}{cure}")
     if other.scope.address[:1] != scope.address[:1]:
         raise GraphError(
             f"{operator} needs collections of one dataflow, and the other is of another: arrange it there, "

@@ -705,7 +705,7 @@ class Scope(Drawable):
 
         Raises:
             GraphError: If times have more than one coordinate here, or `offsets` names no partition.
-            TypeError: If `durable` is no function.
+            TypeError: If `source` is no source, or `durable` no function.
 
         Warns:
             NotAcknowledged: When the dataflow runs, if offsets are to be acknowledged, and none is because of
@@ -736,6 +736,10 @@ class Scope(Drawable):
 
         if self.dims != 1:
             raise GraphError(f"a source gives times of one coordinate, and they have {self.dims} here")
+        if not hasattr(source, "schema"):
+            raise TypeError(
+                f"read takes a source, such as connectors.JSONLinesSource('orders.jsonl'), not {source!r}"
+            )
         given = {"time": time, "event_time": event_time, "every": every}
         names = [f"{argument}=" for argument, value in given.items() if value is not None]
         if len(names) > 1:
