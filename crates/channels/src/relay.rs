@@ -82,6 +82,11 @@ impl Place {
         self.process + 1..end.max(self.process + 1)
     }
 
+    /// The number of processes in this one's group, where it is a relay.
+    fn group(&self) -> usize {
+        1 + self.members().len()
+    }
+
     /// The relays of the other groups.
     fn relays(&self) -> impl Iterator<Item = usize> + use<> {
         let here = self.process;
@@ -263,7 +268,7 @@ pub(crate) struct Relaying<T> {
 
 impl<T: Combine + Send> Relaying<T> {
     pub(crate) fn new(place: Place, linger: Duration) -> Self {
-        let group = 1 + place.members().len();
+        let group = place.group();
         let relays = place.relays().count();
         Relaying {
             accumulators: BTreeMap::new(),
@@ -277,54 +282,36 @@ impl<T: Combine + Send> Relaying<T> {
 
     fn send_to_relays(&mut self, uplink: &Uplink, late: bool, at_once: bool) {
         self.to_relays.ends(late);
-        let group = 1 + self.place.members().len();
-        for (&id, accumulator) in &mut self.accumulators {
-            if let Some(mut sum) = accumulator.take_group() {
-                let others = self.place.processes - group;
-                if sum.message.is_nothing() {
-                    uplink.take_away(others, sum.count);
-                } else {
-                    let frame = Frame::of(id, &sum, at_once);
-                    frame.send(uplink, self.place.relays());
-                }
+        let readers = self.place.processes - self.place.group();
+        self.accumulators.retain(|&id, accumulator| {
+            if let Some(sum) = accumulator.take_group() {
+                send_sum(uplink, id, sum, at_once, self.place.relays(), readers);
             }
-        }
-        self.accumulators
-            .retain(|_, accumulator| !accumulator.is_empty());
+            !accumulator.is_empty()
+        });
     }
 
     fn send_to_members(&mut self, uplink: &Uplink, late: bool, at_once: bool) {
         self.to_members.ends(late);
         let members = self.place.members();
-        for (&id, accumulator) in &mut self.accumulators {
-            let Some(mut sums) = accumulator.take_all() else {
-                continue;
-            };
-            let own = std::mem::take(&mut sums.own);
-            let (silent, speaking): (Vec<_>, Vec<_>) =
-                members.clone().zip(own).partition(|(_, own)| own.is_none());
-            for (member, own) in speaking {
-                let rest = own.and_then(|own| sums.without(&own));
-                if let Some(mut rest) = rest {
-                    if rest.message.is_nothing() {
-                        uplink.take_away(1, rest.count);
-                    } else {
-                        Frame::of(id, &rest, at_once).send(uplink, [member]);
+        self.accumulators.retain(|&id, accumulator| {
+            if let Some(mut sums) = accumulator.take_all() {
+                let own = std::mem::take(&mut sums.own);
+                let (silent, speaking): (Vec<_>, Vec<_>) =
+                    members.clone().zip(own).partition(|(_, own)| own.is_none());
+                for (member, own) in speaking {
+                    if let Some(rest) = own.and_then(|own| sums.without(&own)) {
+                        send_sum(uplink, id, rest, at_once, [member], 1);
                     }
                 }
+                if !silent.is_empty() {
+                    let readers = silent.len();
+                    let silent = silent.into_iter().map(|(member, _)| member);
+                    send_sum(uplink, id, sums.all, at_once, silent, readers);
+                }
             }
-            if silent.is_empty() {
-                continue;
-            }
-            if sums.all.message.is_nothing() {
-                uplink.take_away(silent.len(), sums.all.count);
-            } else {
-                let frame = Frame::of(id, &sums.all, at_once);
-                frame.send(uplink, silent.into_iter().map(|(member, _)| member));
-            }
-        }
-        self.accumulators
-            .retain(|_, accumulator| !accumulator.is_empty());
+            !accumulator.is_empty()
+        });
     }
 
     /// Sends at once where that is asked for, and otherwise where no sender is waited for.
@@ -350,7 +337,7 @@ impl<T: Combine + Send> Relay for Relaying<T> {
         body: Bytes,
     ) -> Result<(), CodecError> {
         let members = self.place.members();
-        let group = 1 + members.len();
+        let group = self.place.group();
         let of_group = from == self.place.process || members.contains(&from);
         if !of_group && members.is_empty() {
             return Ok(()); // it is for the workers here alone
@@ -397,29 +384,25 @@ impl<T: Combine + Send> Relay for Relaying<T> {
     }
 }
 
-/// A sum as it is sent.
-struct Frame {
-    route: Recipient,
-    body: Vec<Bytes>,
-}
-
-impl Frame {
-    fn of<T: Combine>(id: ChannelId, sum: &Sum<T>, at_once: bool) -> Self {
-        let mut encoder = Encoder::new();
-        sum.message.put(&mut encoder);
-        Frame {
-            route: Recipient::Sum {
-                id,
-                count: sum.count,
-                at_once,
-            },
-            body: encoder.finish(),
-        }
+/// Sends a sum to processes. The `readers` are the processes that it is for in the end: what has cancelled is counted as
+/// taken by them.
+fn send_sum<T: Combine>(
+    uplink: &Uplink,
+    id: ChannelId,
+    mut sum: Sum<T>,
+    at_once: bool,
+    processes: impl IntoIterator<Item = usize>,
+    readers: usize,
+) {
+    let count = sum.count;
+    if sum.message.is_nothing() {
+        uplink.take_away(readers, count);
+        return;
     }
-
-    fn send(&self, uplink: &Uplink, processes: impl IntoIterator<Item = usize>) {
-        uplink.send(processes, self.route, &self.body, &uplink.progress);
-    }
+    let mut encoder = Encoder::new();
+    sum.message.put(&mut encoder);
+    let route = Recipient::Sum { id, count, at_once };
+    uplink.send(processes, route, &encoder.finish(), &uplink.progress);
 }
 
 #[cfg(all(test, not(shuttle)))]

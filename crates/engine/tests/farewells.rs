@@ -9,22 +9,36 @@ use pointstamp_channels::{Farewell, LINGER, Reason, Receive, Recipient, Transpor
 use pointstamp_engine::cluster::Cluster;
 use pointstamp_progress::Mode;
 
-/// Process 1 of three. Process 0 closes its connections as soon as it has the farewell, before process 2 receives it.
-#[derive(Default)]
-struct HangsUp {
+/// One process of three, without connections.
+struct Apart<S> {
+    process: usize,
     receiver: Mutex<Option<Arc<dyn Receive>>>,
-    /// The first farewells that processes 0 and 2 received.
-    sent: Mutex<[Option<Farewell>; 2]>,
-    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    /// The other processes, which hear its farewell.
+    others: S,
 }
 
-impl Transport for HangsUp {
+/// The others of three processes.
+trait Others: Send + Sync {
+    fn hear(&self, receiver: Option<Arc<dyn Receive>>, how: Farewell);
+}
+
+impl<S: Default> Apart<S> {
+    fn new(process: usize) -> Arc<Self> {
+        Arc::new(Apart {
+            process,
+            receiver: Mutex::default(),
+            others: S::default(),
+        })
+    }
+}
+
+impl<S: Others> Transport for Apart<S> {
     fn processes(&self) -> usize {
         3
     }
 
     fn process(&self) -> usize {
-        1
+        self.process
     }
 
     fn address(&self, process: usize) -> String {
@@ -40,9 +54,27 @@ impl Transport for HangsUp {
     }
 
     fn farewell(&self, how: Farewell) {
+        let receiver = self.receiver.lock().unwrap().clone();
+        self.others.hear(receiver, how);
+    }
+
+    fn close(&self) {
+        self.receiver.lock().unwrap().take();
+    }
+}
+
+/// Process 0 closes its connections as soon as it has the farewell, before process 2 receives it.
+#[derive(Default)]
+struct HangUp {
+    /// The first farewells that processes 0 and 2 received.
+    sent: Mutex<[Option<Farewell>; 2]>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+impl Others for HangUp {
+    fn hear(&self, receiver: Option<Arc<dyn Receive>>, how: Farewell) {
         let first = self.sent.lock().unwrap()[0].get_or_insert_with(|| how.clone()) == &how;
-        let receiver = self.receiver.lock().unwrap().clone().filter(|_| first);
-        if let Some(receiver) = receiver {
+        if let Some(receiver) = receiver.filter(|_| first) {
             let (done, is_done) = mpsc::channel();
             let reader = thread::spawn(move || {
                 receiver.lost(0, "process 0 hung up".to_owned());
@@ -54,19 +86,15 @@ impl Transport for HangsUp {
         }
         self.sent.lock().unwrap()[1].get_or_insert(how);
     }
-
-    fn close(&self) {
-        self.receiver.lock().unwrap().take();
-    }
 }
 
 #[test]
 fn everybody_is_told_the_same() {
-    let transport = Arc::new(HangsUp::default());
+    let transport = Apart::<HangUp>::new(1);
     let (cluster, _seeds) =
         Cluster::in_cluster(1, Mode::Demand, 1 << 20, Arc::clone(&transport) as _);
     cluster.ending().abandon("an interruption".to_owned());
-    for reader in std::mem::take(&mut *transport.threads.lock().unwrap()) {
+    for reader in std::mem::take(&mut *transport.others.threads.lock().unwrap()) {
         reader.join().unwrap();
     }
     cluster.ending().leave();
@@ -75,43 +103,16 @@ fn everybody_is_told_the_same() {
         origin: 1,
         reason: Reason::Raised("an interruption".to_owned()),
     });
-    assert_eq!(*transport.sent.lock().unwrap(), [said.clone(), said]);
+    assert_eq!(*transport.others.sent.lock().unwrap(), [said.clone(), said]);
 }
 
-/// Process 0 of three, which notes what it says.
+/// The others note what is said.
 #[derive(Default)]
-struct First {
-    receiver: Mutex<Option<Arc<dyn Receive>>>,
-    said: Mutex<Vec<Farewell>>,
-}
+struct Note(Mutex<Vec<Farewell>>);
 
-impl Transport for First {
-    fn processes(&self) -> usize {
-        3
-    }
-
-    fn process(&self) -> usize {
-        0
-    }
-
-    fn address(&self, process: usize) -> String {
-        format!("place {process}")
-    }
-
-    fn start(&self, receiver: Arc<dyn Receive>) {
-        *self.receiver.lock().unwrap() = Some(receiver);
-    }
-
-    fn send(&self, _: usize, _: Recipient, _: Vec<Bytes>) -> usize {
-        0
-    }
-
-    fn farewell(&self, how: Farewell) {
-        self.said.lock().unwrap().push(how);
-    }
-
-    fn close(&self) {
-        self.receiver.lock().unwrap().take();
+impl Others for Note {
+    fn hear(&self, _: Option<Arc<dyn Receive>>, how: Farewell) {
+        self.0.lock().unwrap().push(how);
     }
 }
 
@@ -119,7 +120,7 @@ impl Transport for First {
 fn a_process_that_relays_stays_until_those_that_it_relays_for_have_left() {
     // In groups of two, process 0 relays for process 1, and process 2 for itself.
     for (group, members) in [(1, 0..0), (2, 1..2), (3, 1..3)] {
-        let transport = Arc::new(First::default());
+        let transport = Apart::<Note>::new(0);
         let (cluster, seeds) = Cluster::in_cluster_of_groups(
             1,
             Mode::Demand,
@@ -129,7 +130,7 @@ fn a_process_that_relays_stays_until_those_that_it_relays_for_have_left() {
             group,
         );
         let receiver = transport.receiver.lock().unwrap().clone().unwrap();
-        let said = || transport.said.lock().unwrap().clone();
+        let said = || transport.others.0.lock().unwrap().clone();
         let soon = || Some(Instant::now() + Duration::from_millis(1));
         cluster.ending().leave();
         for member in members {
