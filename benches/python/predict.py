@@ -15,6 +15,7 @@ import argparse
 import math
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench_processes import cluster, seconds
@@ -99,12 +100,12 @@ def _total(reports: list[dict[str, Any]], name: str) -> float:
 
 def costs_of(turns: int) -> Costs:
     """Measures what a message, a byte and a round cost between two processes."""
-    here = f"{__file__.replace('predict.py', 'scaling.py')}"
+    programs = Path(__file__).with_name("scaling.py")
     least = {"hop": math.inf, "message": math.inf, "byte": math.inf}
     for _ in range(turns):
         count = 5_000
         round_ = seconds(cluster("barriers", count, processes=2)) / count
-        message = seconds(cluster(f"{here}:send_messages", MESSAGES, processes=2)) / MESSAGES
+        message = seconds(cluster(f"{programs}:send_messages", MESSAGES, processes=2)) / MESSAGES
         rows = 1 << 23
         byte = seconds(cluster("send_rows", rows, processes=2)) / (8 * rows)
         for name, value in {"hop": round_, "message": message, "byte": byte}.items():

@@ -358,14 +358,12 @@ def test_a_checkpoint_before_all_dataflows_are_built_has_no_records_of_an_input_
             numbers, stream = scope.new_input(resume="continue")
             stream.probe()
         numbers.send(1)
-        made = worker.checkpoint()
-        worker.step_while(lambda: not made.done)
+        make_checkpoint(worker)
         with worker.dataflow("second") as scope:
             more, others = scope.new_input()
             others.probe()
         more.send(2)
-        made = worker.checkpoint()
-        worker.step_while(lambda: not made.done)
+        make_checkpoint(worker)
         raise Enough
 
     config = settings(tmp_path)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pointstamp.api.scope import Scope
     from pointstamp.api.windowed_stream import WindowedStream
     from pointstamp.expr.windows import WindowKind
+    from pointstamp.logic.declared_state import Waiting
     from pointstamp.logic.join_kinds import How, OneSided
     from pointstamp.logic.state import KeyedState
     from pointstamp.pacts import Pact
@@ -105,6 +106,13 @@ class Stream(RecordOperators[T]):
         route = pact_of(pact, self._output, name or kind.name)
         node = self.scope._append(kind, [self._output.read_as(form)], Output(form), name=name, pact=route)
         return Stream(self.scope, node.output)
+
+    def _of_a_time(self, made: tuple[Callable[..., Any], Waiting], pact: Pact, name: str) -> Stream[Any]:
+        """Adds an operator with state of each time, whose results are at the times of its records."""
+        build, state = made
+        inputs = [(self._output, pact)]
+        output = single_output(self.scope, name, inputs, build, notify=True, keeps_times=True, state=state)
+        return Stream(self.scope, output)
 
     # ------------------------------------------------------------ records
 
@@ -675,12 +683,7 @@ class Stream(RecordOperators[T]):
         """
         # One of each record in a batch is enough to travel.
         once = self._stage(records.MAP_BATCHES, _unique, name or "distinct")[0]
-        build, state = distinct()
-        inputs = [(once._output, ByRecord())]
-        made = single_output(
-            self.scope, name or "distinct", inputs, build, notify=True, keeps_times=True, state=state
-        )
-        return Stream(self.scope, made)
+        return once._of_a_time(distinct(), ByRecord(), name or "distinct")
 
     def value_counts(self, *, name: str | None = None) -> Stream[tuple[T, int]]:
         """Each distinct record of a time with the number of its occurrences, sent when the time closes.
@@ -696,21 +699,8 @@ class Stream(RecordOperators[T]):
             [(0, [('a', 3), ('b', 1), ('n', 2)])]
         """
         name = name or "value_counts"
-        build, here = count_here()
-        counted = single_output(
-            self.scope,
-            f"{name}: here",
-            [(self._output, Pipeline())],
-            build,
-            notify=True,
-            keeps_times=True,
-            state=here,
-        )
-        build, totals = add_counts()
-        made = single_output(
-            self.scope, name, [(counted, ByKey())], build, notify=True, keeps_times=True, state=totals
-        )
-        return Stream(self.scope, made)
+        here = self._of_a_time(count_here(), Pipeline(), f"{name}: here")
+        return here._of_a_time(add_counts(), ByKey(), name)
 
     # ------------------------------------------------------------ collections
 

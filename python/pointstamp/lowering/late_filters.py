@@ -153,8 +153,8 @@ def _parts(expr: Any) -> Iterator[tuple[Any, list[Any]]]:
             unseen += arguments
 
 
-def _columns_of(expr: Expr) -> list[str]:
-    """The columns that an expression reads."""
+def _columns_of(expr: Any) -> list[str]:
+    """The columns that an expression reads, or several do."""
     return [arguments[0] for make, arguments in _parts(expr) if make is _core.column_expr]
 
 
@@ -184,22 +184,14 @@ _OF_TEXT = {"is_in", "like", "ilike", "starts_with", "ends_with", "contains"}
 def _may_fail(condition: Any) -> bool:
     """Whether a condition may have no result for a row: it does more than compare columns with constants."""
     for make, arguments in _parts(condition):
-        is_null = isinstance(make, operator.methodcaller)
-        if make is _core.column_expr or is_null or make in _COMPARED or make in _CONNECTED:
-            continue
-        if make is _core.call_expr and arguments[0] in _OF_TEXT:
-            continue
-        if any(isinstance(part, _core.Expr) and _columns_of(part) for part in _flat(arguments)):
+        is_compared = (
+            make in (_core.column_expr, *_COMPARED, *_CONNECTED)
+            or isinstance(make, operator.methodcaller)  # is_null
+            or (make is _core.call_expr and arguments[0] in _OF_TEXT)
+        )
+        if not is_compared and _columns_of(arguments):
             return True
     return False
-
-
-def _flat(arguments: Any) -> Iterator[Any]:
-    for argument in arguments:
-        if isinstance(argument, (list, tuple)):
-            yield from _flat(argument)
-        else:
-            yield argument
 
 
 _BELOW = (operator.lt, operator.le)

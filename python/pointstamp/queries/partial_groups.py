@@ -46,10 +46,9 @@ def part_of(relation: Relation, results: int = 1) -> Expr | None:
     numbers: list[Expr] = []
     others: list[Expr] = []
     for field in relation.rows.schema:
-        if pa.types.is_date32(field.type):
-            numbers.append(col(field.name).cast(pa.int32()))
-        elif pa.types.is_signed_integer(field.type):
-            numbers.append(col(field.name))
+        if _is_number(field.type):
+            number = col(field.name)
+            numbers.append(number.cast(pa.int32()) if pa.types.is_date32(field.type) else number)
         elif pa.types.is_floating(field.type) or pa.types.is_decimal128(field.type):
             others.append(col(field.name).try_cast(pa.int64()))  # null where it is too large
     numbers += others
@@ -66,6 +65,7 @@ def dividing(relation: Relation, kept: set[str]) -> set[str]:
 
 
 def _is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type decide first about the part of a row."""
     return bool(pa.types.is_date32(kind) or pa.types.is_signed_integer(kind))
 
 
